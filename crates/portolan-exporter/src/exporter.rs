@@ -17,9 +17,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use portolan_audit::{Baseline, Checker, Day, Report};
 use portolan_budget::RetryPolicy;
+use portolan_client::EventPublisher;
 use portolan_cluster::{Cluster, ErrorKind};
 use portolan_engine::with_causes;
 
+use crate::changes::{FindingChange, FindingLedger};
 use crate::follow::Ended;
 use crate::scan::{Knowledge, ScanError, ScanOptions, look};
 use crate::snapshot::{Effort, Snapshot, SnapshotError};
@@ -81,6 +83,7 @@ pub(crate) struct Failure {
 pub struct Exporter {
     view: RwLock<View>,
     scan_log: Option<ScanLog>,
+    publisher: EventPublisher,
     pub(crate) options: ExporterOptions,
 }
 
@@ -115,6 +118,7 @@ impl Exporter {
         let exporter = Self {
             view: RwLock::new(view),
             scan_log: None,
+            publisher: EventPublisher::default(),
             options,
         };
         (exporter, trouble)
@@ -127,6 +131,17 @@ impl Exporter {
             scan_log: Some(log),
             ..self
         }
+    }
+
+    /// The same with a fleet server that is told what comes and goes, beginning with what changed shortly before a restart.
+    #[must_use]
+    pub fn with_events(self, publisher: EventPublisher) -> Self {
+        let snapshot = self.snapshot();
+        let ledger = snapshot.as_deref().and_then(|one| one.ledger.as_ref());
+        for change in ledger.into_iter().flat_map(|ledger| ledger.recent(now())) {
+            publisher.publish(change.event());
+        }
+        Self { publisher, ..self }
     }
 
     /// Where it stands.
@@ -146,7 +161,7 @@ impl Exporter {
 
     /// The exporter's part of a scrape, without the last line `# EOF`.
     pub fn metrics(&self) -> String {
-        metrics(&self.view())
+        metrics(&self.view()) + &self.publisher.metrics()
     }
 
     /// What requests see now.
@@ -283,11 +298,13 @@ impl Exporter {
         effort: Effort,
     ) -> Result<(), ScanError> {
         let report = self.judge(&knowledge, checker);
+        let (ledger, changes) = self.compare(&report, &knowledge);
         let snapshot = Snapshot {
             taken_at,
             effort,
             checker: checker.fingerprint(),
             knowledge,
+            ledger,
         };
         let (directory, series) = (self.options.state.clone(), self.options.finding_series);
         // Writing waits for the disk.
@@ -304,7 +321,31 @@ impl Exporter {
             view.snapshot = Some(Arc::new(snapshot));
             view.rendered = Arc::new(rendered);
         });
+        // What is told is on the disk, so that it is told under the same name after a kill.
+        for change in changes {
+            self.publisher.publish(change.event());
+        }
         Ok(())
+    }
+
+    /// What is different from the answer before, if anybody is told.
+    fn compare(
+        &self,
+        report: &Report,
+        knowledge: &Knowledge,
+    ) -> (Option<FindingLedger>, Vec<FindingChange>) {
+        if !self.publisher.is_on() {
+            return (None, Vec::new());
+        }
+        let unseen = knowledge.unseen();
+        let before = self.snapshot();
+        match before.as_deref().and_then(|one| one.ledger.as_ref()) {
+            None => (Some(FindingLedger::first(report, unseen)), Vec::new()),
+            Some(before) => {
+                let (next, changes) = before.next(report, unseen, now());
+                (Some(next), changes)
+            }
+        }
     }
 
     fn judge(&self, knowledge: &Knowledge, checker: &Checker) -> Report {

@@ -13,6 +13,7 @@
 
 mod scan;
 
+mod changes;
 mod exporter;
 mod follow;
 mod snapshot;

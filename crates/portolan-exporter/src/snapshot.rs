@@ -13,6 +13,7 @@ use portolan_audit::Report;
 use portolan_files::{OutputDir, WriteError};
 use serde::{Deserialize, Serialize};
 
+use crate::changes::FindingLedger;
 use crate::scan::Knowledge;
 
 /// The name of the file.
@@ -36,6 +37,9 @@ pub struct Snapshot {
     pub(crate) checker: String,
     /// What it learnt, so that unchanged releases need not be fetched after a restart.
     pub(crate) knowledge: Knowledge,
+    /// What changed since the answer before, if a fleet server is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ledger: Option<FindingLedger>,
 }
 
 /// What a scan cost.
@@ -159,6 +163,7 @@ mod tests {
             effort,
             checker: "print".to_owned(),
             knowledge: Knowledge::default(),
+            ledger: None,
         };
         snapshot.save(&report, directory.path()).unwrap();
         let (loaded, found) = Snapshot::load(directory.path()).unwrap().unwrap();

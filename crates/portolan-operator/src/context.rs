@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use portolan_client::EventPublisher;
 use portolan_cluster::{Cluster, ClusterError, EventRecorder};
 use tokio::sync::mpsc;
 
@@ -31,6 +32,8 @@ pub(crate) struct Context {
     pub(crate) memory: Memory,
     pub(crate) interests: Interests,
     pub(crate) events: EventRecorder,
+    /// Tells a fleet server.
+    pub(crate) publisher: EventPublisher,
     pub(crate) measure: Arc<dyn Measure>,
     pub(crate) webhooks: Webhooks,
     pub(crate) metrics: OperatorMetrics,

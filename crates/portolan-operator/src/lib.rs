@@ -23,6 +23,7 @@ mod measure;
 mod memory;
 mod metrics;
 
+mod announce;
 mod apply;
 mod effects;
 mod measuring;

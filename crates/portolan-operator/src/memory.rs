@@ -33,6 +33,8 @@ pub(crate) struct Memo {
     /// The number of the last record that was told to everybody.
     pub(crate) delivered: u64,
     pub(crate) is_telling: bool,
+    /// The number of the last record that was published to a fleet server.
+    pub(crate) announced: u64,
     /// What was applied, to see when there is nothing to do.
     pub(crate) applied: BTreeMap<ObjectId, Applied>,
     /// Objects that could not be applied.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
+use portolan_client::EventPublisher;
 use portolan_cluster::kube::core::DynamicObject;
 use portolan_cluster::{Cache, Cluster, ClusterError, EventRecorder, Lease, LeaseOptions};
 use portolan_listen::{ListenConfig, Metrics};
@@ -50,6 +51,8 @@ pub struct OperatorOptions {
     pub measure: Arc<dyn Measure>,
     /// The lease that decides which of several operators acts; without it this one always does.
     pub lease: Option<LeaseOptions>,
+    /// Where a fleet server is told what becomes of rollouts.
+    pub publisher: EventPublisher,
     /// The name of this process in events.
     pub instance: String,
     /// In tests, the writes after which the process dies.
@@ -73,6 +76,7 @@ impl Operator {
             events: EventRecorder::new(&cluster, CONTROLLER, &options.instance),
             caches: Arc::new(Caches::new(options.namespace.as_deref())),
             cluster,
+            publisher: options.publisher,
             queue: Queue::default(),
             memory: Memory::default(),
             interests: Interests::default(),
@@ -93,6 +97,8 @@ impl Operator {
     pub fn listen_config(&self) -> ListenConfig {
         let metrics = Metrics::default();
         self.ctx.metrics.register(&metrics, &self.ctx.caches);
+        let publisher = self.ctx.publisher.clone();
+        metrics.add_text(Box::new(move || publisher.metrics()));
         let caches = Arc::clone(&self.ctx.caches);
         ListenConfig {
             metrics,

@@ -131,6 +131,7 @@ async fn look(ctx: &Arc<Context>, rollout: &Rollout) -> Result<Option<Duration>,
         status: Some(&next),
         ..before
     };
+    after.announce(&next);
     let doing = Doing {
         look: &after,
         status: &next,

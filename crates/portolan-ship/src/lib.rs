@@ -15,6 +15,7 @@ mod document;
 mod draft;
 mod schema;
 
+mod announce;
 mod api;
 mod runs;
 
@@ -46,6 +47,7 @@ mod selection;
 mod skaffold;
 mod task;
 
+pub use announce::{ShipOutcome, ship_stopped};
 pub use api::{Addresses, EventApi, LiveRun, ServedRun, SessionError, serve_skaffold};
 pub use base::{BaseImageError, BaseImages, base_names};
 pub use batch::{Batch, BatchBuilder, BatchError};

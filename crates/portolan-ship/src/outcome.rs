@@ -106,6 +106,20 @@ impl BuildResult {
         }
     }
 
+    /// The results of a run for tests.
+    #[cfg(test)]
+    pub(crate) fn of_artifacts(run: &str, artifacts: Vec<ArtifactResult>) -> Self {
+        Self {
+            api_version: API_VERSION,
+            kind: "BuildResult",
+            run: run.to_owned(),
+            output: Utf8PathBuf::new(),
+            artifacts,
+            pushed: None,
+            duration_ms: 1,
+        }
+    }
+
     /// Whether there is an image of each artifact.
     pub fn is_good(&self) -> bool {
         self.artifacts.iter().all(ArtifactResult::is_good)

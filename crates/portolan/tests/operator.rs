@@ -45,6 +45,10 @@ fn the_chart_is_rendered_as_helm_renders_it_and_grants_what_the_manifests_grant(
         ],
         vec![
             "--set",
+            "fleetEvents.server=https://fleet.example:7443,fleetEvents.namespace=shop,fleetEvents.secret=fleet,fleetEvents.ca=ca.pem,fleetEvents.labels.cluster=staging",
+        ],
+        vec![
+            "--set",
             "nodeSelector.disk=ssd,podAnnotations.a=b,imagePullSecrets[0].name=pull",
         ],
     ] {

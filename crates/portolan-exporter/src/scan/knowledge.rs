@@ -8,7 +8,7 @@
 //!
 //! A clone shares its contents. No more findings are kept than the limit allows; the others are only counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use portolan_audit::{Checker, Counts, Finding, Report, merge};
 use portolan_cluster::{Driver, RecordRef, Resource};
@@ -196,7 +196,7 @@ impl Knowledge {
 
     /// Takes out the releases of a driver that are not among those listed.
     pub(crate) fn keep_listed(&mut self, driver: Driver, listed: &[RecordRef]) {
-        let listed: std::collections::BTreeSet<String> = listed.iter().map(key).collect();
+        let listed: BTreeSet<String> = listed.iter().map(key).collect();
         let gone = |(key, release): &(&String, &Shared<Release>)| {
             release.driver == driver && !listed.contains(*key)
         };
@@ -258,6 +258,13 @@ impl Knowledge {
         report.warnings.extend(self.warnings.iter().cloned());
         report.warnings.extend(self.note());
         report
+    }
+
+    /// What was not looked at, so that nothing is known about it.
+    pub(crate) fn unseen(&self) -> BTreeSet<String> {
+        let left_out = self.left_out() > 0;
+        let note = left_out.then(|| "findings are left out".to_owned());
+        self.warnings.iter().cloned().chain(note).collect()
     }
 
     fn note(&self) -> Option<String> {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use portolan_client::EventPublisher;
 use portolan_cluster::{Access, Cluster, LeaseOptions};
 use portolan_operator::{Deadly, Measure, Operator, OperatorOptions};
 use portolan_rollout::{API_VERSION, KIND, analysis_crds_yaml, crd_yaml};
@@ -156,6 +157,7 @@ impl Bed {
             cluster,
             namespace: Some(self.namespace.clone()),
             measure,
+            publisher: EventPublisher::default(),
             instance: lease
                 .as_ref()
                 .map_or("test", |lease| lease.holder.as_str())

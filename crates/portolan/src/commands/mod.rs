@@ -11,6 +11,8 @@ pub(crate) mod crds;
 pub(crate) mod diff;
 #[cfg(feature = "ship")]
 pub(crate) mod events;
+#[cfg(any(feature = "cluster", feature = "rollout", feature = "ship"))]
+pub(crate) mod events_args;
 pub(crate) mod explain;
 pub(crate) mod fetch;
 #[cfg(feature = "fleet")]

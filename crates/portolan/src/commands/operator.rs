@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use portolan_client::EventPublisher;
 use portolan_cluster::{Access, Cluster, LeaseOptions};
 use portolan_operator::{Measure, NoServer, Operator, OperatorOptions, serve};
 use portolan_prometheus::FileServer;
@@ -12,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::CommandResult;
+use super::events_args::{EventsArgs, deliver};
 use super::prometheus_args::PrometheusLoginArgs;
 use crate::app::App;
 use crate::error::CommandError;
@@ -38,7 +40,8 @@ Examples:
   portolan crds | kubectl apply --server-side -f -
   portolan operator --prometheus http://prometheus.monitoring:9090
   portolan operator --prometheus https://mimir.example.com/prometheus --prometheus-token-file /run/secrets/token
-  portolan operator --namespace shop --context staging --listen 127.0.0.1:9181")]
+  portolan operator --namespace shop --context staging --listen 127.0.0.1:9181
+  portolan operator --events-namespace shop --events-server https://fleet.example:7443 --events-token-file token")]
 pub(crate) struct OperatorArgs {
     /// The Prometheus server that counts requests; without it nothing can be proven, and rollouts hold
     #[arg(long, value_name = "URL", help_heading = "Prometheus")]
@@ -76,6 +79,9 @@ pub(crate) struct OperatorArgs {
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     context: Option<String>,
+
+    #[command(flatten)]
+    events: EventsArgs,
 }
 
 pub(crate) fn operator(args: &OperatorArgs, app: &App) -> CommandResult {
@@ -83,21 +89,33 @@ pub(crate) fn operator(args: &OperatorArgs, app: &App) -> CommandResult {
     app.runtime()?.block_on(run(args, printer))
 }
 
+/// How long the end of the operator waits until a fleet server has all events.
+const LAST_EVENTS: Duration = Duration::from_secs(3);
+
 /// The port is open before the cluster is asked for anything: credentials may take their time.
 async fn run(args: &OperatorArgs, printer: &Printer) -> CommandResult {
     // An address that is none is told before anything is opened.
     let measure = args.measure()?;
+    let (publisher, delivery) = args.events.publisher(printer)?;
     let address = args.listen;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let error = anyhow::Error::new(error);
         CommandError::user(error.context(format!("cannot listen on `{address}`")))
     })?;
     printer.note(&format!("listening on http://{}", listener.local_addr()?));
-    let operator = Operator::new(args.options(measure).await?);
+    let operator = Operator::new(args.options(measure, publisher.clone()).await?);
     let cancelled = CancellationToken::new();
     let server = serve(listener, operator.listen_config(), cancelled.clone());
     let stop = wait_for_end(cancelled.clone());
-    let (served, (), stopped) = tokio::join!(server, operator.run(cancelled.clone()), stop);
+    let work = async {
+        let ended = tokio::join!(server, operator.run(cancelled.clone()), stop);
+        publisher.flush(LAST_EVENTS).await;
+        ended
+    };
+    let (served, (), stopped) = tokio::select! {
+        ended = work => ended,
+        () = deliver(&publisher, delivery, printer) => return Ok(ExitStatus::Clean),
+    };
     stopped?;
     served.map_err(CommandError::user)?;
     Ok(ExitStatus::Clean)
@@ -113,7 +131,11 @@ async fn wait_for_end(cancelled: CancellationToken) -> std::io::Result<()> {
 }
 
 impl OperatorArgs {
-    async fn options(&self, measure: Arc<dyn Measure>) -> Result<OperatorOptions, CommandError> {
+    async fn options(
+        &self,
+        measure: Arc<dyn Measure>,
+        publisher: EventPublisher,
+    ) -> Result<OperatorOptions, CommandError> {
         let access = Access {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
@@ -127,6 +149,7 @@ impl OperatorArgs {
             cluster,
             namespace: self.namespace.clone(),
             measure,
+            publisher,
             lease: Some(self.lease(&instance)),
             instance,
             deadly: None,

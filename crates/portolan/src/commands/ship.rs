@@ -1,5 +1,6 @@
 //! `portolan ship`: artifacts built into images, one result for each.
 
+mod announce;
 mod apply;
 mod artifact_diff;
 mod artifact_diff_print;

@@ -19,12 +19,16 @@ use super::cluster::LookArgs;
 use super::judge_options::JudgeOptions;
 use crate::app::App;
 use crate::commands::CommandResult;
+use crate::commands::events_args::{EventsArgs, deliver};
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;
 
 /// How many lines about scans may wait to be printed.
 const SCAN_LINES: usize = 16;
+
+/// How long the end waits until a fleet server has all events.
+const LAST_EVENTS: Duration = Duration::from_secs(3);
 
 /// Serve what a cluster's audit finds: metrics, findings as JSON, a page
 ///
@@ -69,6 +73,9 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     judge: JudgeOptions,
+
+    #[command(flatten)]
+    events: EventsArgs,
 }
 
 pub(crate) fn serve(args: &ServeArgs, app: &App) -> CommandResult {
@@ -78,6 +85,7 @@ pub(crate) fn serve(args: &ServeArgs, app: &App) -> CommandResult {
     for warning in warnings {
         printer.warning(&warning);
     }
+    let (publisher, delivery) = args.events.publisher(printer)?;
     let judge = args.judge.clone();
     let options = ExporterOptions {
         scan: args.look.options(),
@@ -97,14 +105,23 @@ pub(crate) fn serve(args: &ServeArgs, app: &App) -> CommandResult {
         printer.warning(&trouble.to_string());
     }
     let (lines, scanned) = mpsc::channel(SCAN_LINES);
+    let exporter = exporter.with_events(publisher.clone());
     let exporter = Arc::new(exporter.with_scan_log(Box::new(move |line| {
         // A terminal that takes no lines must not hold up scans.
         let _ = lines.try_send(line);
     })));
     let scanning = scanning_threads()?;
-    let ended = app
-        .runtime()?
-        .block_on(run(args, exporter, scanning.handle(), scanned, printer));
+    let ended = app.runtime()?.block_on(async {
+        let work = async {
+            let ended = run(args, exporter, scanning.handle(), scanned, printer).await;
+            publisher.flush(LAST_EVENTS).await;
+            ended
+        };
+        tokio::select! {
+            ended = work => ended,
+            () = deliver(&publisher, delivery, printer) => Ok(ExitStatus::Clean),
+        }
+    });
     scanning.shutdown_background();
     ended
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use portolan_engine::{CancellationToken, Journal, Limits, Report, Run};
 use portolan_ship::{
-    BuildResult, BuildSetup, EventApi, LiveRun, Pusher, RunOutline, ShipRun, SkaffoldTurns, finish,
-    finish_push, plan, plan_push, stop_at_first_failure,
+    BuildResult, BuildSetup, EventApi, LiveRun, Pusher, RunOutline, ShipOutcome, ShipRun,
+    SkaffoldTurns, finish, finish_push, plan, plan_push, stop_at_first_failure,
 };
 
+use super::announce::Announcer;
 use super::build_print::{print_json, print_text};
 use super::dry_run::{plan_artifacts, print_plan};
 use super::output_args::{Format, OutputArgs};
@@ -17,6 +18,7 @@ use super::registry_args::{BasePins, RegistryArgs};
 use super::serving::{Serving, ServingArgs, SkaffoldListeners};
 use crate::app::App;
 use crate::commands::CommandResult;
+use crate::commands::events_args::EventsArgs;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 use crate::session::ShownRun;
@@ -56,6 +58,9 @@ pub(crate) struct BuildArgs {
 
     #[command(flatten)]
     project: ProjectArgs,
+
+    #[command(flatten)]
+    events: EventsArgs,
 }
 
 /// How artifacts are built, in every command that builds them.
@@ -103,12 +108,34 @@ pub(crate) struct BuildOptions {
 pub(crate) fn build(args: &BuildArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     let project = args.project.read("build", printer)?;
-    let names = args.selected.with(&args.artifacts, &project)?;
+    let events = args.events.unless(args.dry_run);
+    let announcer = Announcer::start(&events, "build", &project.ship.name, app)?;
+    let ended = build_project(args, &project, &announcer, app);
+    announcer.end(ended, app)
+}
+
+fn build_project(
+    args: &BuildArgs,
+    project: &Project,
+    announcer: &Announcer<'_>,
+    app: &App,
+) -> CommandResult {
+    let printer = &app.printer;
+    let names = args.selected.with(&args.artifacts, project)?;
     if args.dry_run {
-        let plans = plan_artifacts(&project, &names, &args.build, app)?;
+        let plans = plan_artifacts(project, &names, &args.build, app)?;
         return print_plan(&plans, None, args.output.format, printer);
     }
-    let ((result, _), interrupted) = args.build.run(&project, &names, app, |_, _, _| {})?;
+    let ((result, _), interrupted) = args.build.run(project, &names, app, |_, _, _| {})?;
+    announcer.tell(&ShipOutcome {
+        command: "build",
+        project: &project.ship.name,
+        context: None,
+        build: &result,
+        tests: &[],
+        steps: &[],
+        verifications: &[],
+    });
     match args.output.format {
         Format::Json => print_json(&result, printer)?,
         Format::Text => print_text(&result, printer)?,

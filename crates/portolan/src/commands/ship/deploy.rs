@@ -5,19 +5,22 @@ use std::sync::{Arc, Mutex};
 use camino::Utf8PathBuf;
 use portolan_cluster::PruneOptions;
 use portolan_ship::{
-    DeploySetup, ObjectStatus, StepStatus, delete_step, finish_deploy, plan_deploy, try_delete_step,
+    DeploySetup, ObjectStatus, ShipOutcome, StepStatus, delete_step, finish_deploy, plan_deploy,
+    try_delete_step,
 };
 
+use super::announce::Announcer;
 use super::build::BuildOptions;
 use super::deploy_print::{deleted_json, deleted_text, deployed_json, deployed_text};
 use super::dry_run::{known_images, plan_artifacts, print_plan};
 use super::images::read_images;
 use super::output_args::{Format, OutputArgs};
-use super::project::{ArtifactArgs, ProjectArgs};
+use super::project::{ArtifactArgs, Project, ProjectArgs};
 use super::render::selected;
 use super::target_args::TargetArgs;
 use crate::app::App;
 use crate::commands::CommandResult;
+use crate::commands::events_args::EventsArgs;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 
@@ -61,6 +64,9 @@ pub(crate) struct DeployArgs {
 
     #[command(flatten)]
     project: ProjectArgs,
+
+    #[command(flatten)]
+    events: EventsArgs,
 }
 
 /// Delete what the deploy steps have in a cluster
@@ -96,7 +102,20 @@ pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
     let project = args
         .project
         .read_for("deploy", args.target.place(), printer)?;
-    let steps = selected(&project, &args.selected, printer)?;
+    let events = args.events.unless(args.dry_run);
+    let announcer = Announcer::start(&events, "deploy", &project.ship.name, app)?;
+    let ended = deploy_project(args, &project, &announcer, app);
+    announcer.end(ended, app)
+}
+
+fn deploy_project(
+    args: &DeployArgs,
+    project: &Project,
+    announcer: &Announcer<'_>,
+    app: &App,
+) -> CommandResult {
+    let printer = &app.printer;
+    let steps = selected(project, &args.selected, printer)?;
     let images = args.images.as_deref().map(read_images).transpose()?;
     let cluster = app
         .runtime()?
@@ -114,13 +133,13 @@ pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
     let mut built = names;
     let mut images = images;
     if args.dry_run {
-        plans = plan_artifacts(&project, &std::mem::take(&mut built), &args.build, app)?;
+        plans = plan_artifacts(project, &std::mem::take(&mut built), &args.build, app)?;
         images = Some(images.unwrap_or_else(|| known_images(&plans)));
     }
     let mut planned = None;
     let (result, interrupted) =
         args.build
-            .run(&project, &built, app, |build, is_pushing, units| {
+            .run(project, &built, app, |build, is_pushing, units| {
                 let setup = DeploySetup {
                     build: build.clone(),
                     ship,
@@ -142,6 +161,15 @@ pub(crate) fn deploy(args: &DeployArgs, app: &App) -> CommandResult {
     if args.dry_run {
         return print_plan(&plans, Some(&results), args.output.format, printer);
     }
+    announcer.tell(&ShipOutcome {
+        command: "deploy",
+        project: &project.ship.name,
+        context: project.asked.context.as_deref(),
+        build: &result,
+        tests: &[],
+        steps: &results,
+        verifications: &[],
+    });
     match args.output.format {
         Format::Json => {
             let value = deployed_json(&result, &results, "DeployResult")?;

@@ -3,20 +3,22 @@
 use std::sync::{Arc, Mutex};
 
 use portolan_ship::{
-    CheckResult, DeploySetup, StepStatus, VerifySetup, finish_deploy, finish_tests, finish_verify,
-    plan_deploy, plan_tests, plan_verify, select_verifications,
+    CheckResult, DeploySetup, ShipOutcome, StepStatus, VerifySetup, finish_deploy, finish_tests,
+    finish_verify, plan_deploy, plan_tests, plan_verify, select_verifications,
 };
 
+use super::announce::Announcer;
 use super::build::BuildOptions;
 use super::checks_print::checks_text;
 use super::deploy_print::{deployed_json, deployed_text};
 use super::dry_run::{known_images, plan_artifacts, print_plan};
 use super::output_args::{Format, OutputArgs};
-use super::project::{ArtifactArgs, ProjectArgs};
+use super::project::{ArtifactArgs, Project, ProjectArgs};
 use super::render::{all_artifacts, selected};
 use super::target_args::TargetArgs;
 use crate::app::App;
 use crate::commands::CommandResult;
+use crate::commands::events_args::EventsArgs;
 use crate::error::CommandError;
 use crate::exit::ExitStatus;
 
@@ -54,12 +56,28 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     project: ProjectArgs,
+
+    #[command(flatten)]
+    events: EventsArgs,
 }
 
 pub(crate) fn run(args: &RunArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     let project = args.project.read_for("run", args.target.place(), printer)?;
-    let steps = selected(&project, &args.selected, printer)?;
+    let events = args.events.unless(args.dry_run);
+    let announcer = Announcer::start(&events, "run", &project.ship.name, app)?;
+    let ended = run_project(args, &project, &announcer, app);
+    announcer.end(ended, app)
+}
+
+fn run_project(
+    args: &RunArgs,
+    project: &Project,
+    announcer: &Announcer<'_>,
+    app: &App,
+) -> CommandResult {
+    let printer = &app.printer;
+    let steps = selected(project, &args.selected, printer)?;
     let ship = Arc::new(select_verifications(&project.ship, &steps));
     let connected = args.target.connect(&project.ship);
     let cluster = Arc::new(app.runtime()?.block_on(connected)?);
@@ -68,17 +86,17 @@ pub(crate) fn run(args: &RunArgs, app: &App) -> CommandResult {
     } else {
         all_artifacts(&steps).into_iter().collect()
     };
-    let mut names = args.selected.with(&named, &project)?;
+    let mut names = args.selected.with(&named, project)?;
     let mut plans = Vec::new();
     if args.dry_run {
-        plans = plan_artifacts(&project, &std::mem::take(&mut names), &args.build, app)?;
+        plans = plan_artifacts(project, &std::mem::take(&mut names), &args.build, app)?;
     }
     let images = args.dry_run.then(|| known_images(&plans));
     let mut planned = None;
     let planned_ship = Arc::clone(&ship);
     let ((result, report), interrupted) =
         args.build
-            .run(&project, &names, app, |build, is_pushing, units| {
+            .run(project, &names, app, |build, is_pushing, units| {
                 plan_tests(&planned_ship, &names, build, units);
                 let setup = DeploySetup {
                     build: build.clone(),
@@ -111,6 +129,15 @@ pub(crate) fn run(args: &RunArgs, app: &App) -> CommandResult {
         return print_plan(&plans, Some(&steps), args.output.format, printer);
     }
     let (tests, verifications) = (finish_tests(&ship, &report), finish_verify(&ship, &report));
+    announcer.tell(&ShipOutcome {
+        command: "run",
+        project: &project.ship.name,
+        context: project.asked.context.as_deref(),
+        build: &result,
+        tests: &tests,
+        steps: &steps,
+        verifications: &verifications,
+    });
     match args.output.format {
         Format::Json => {
             let mut value = deployed_json(&result, &steps, "RunResult")?;
