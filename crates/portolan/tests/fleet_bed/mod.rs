@@ -180,7 +180,7 @@ spec: {groups: [all], namespaces: [default]}
         path.to_str().expect("UTF-8").to_owned()
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("https://localhost:{}", self.port)
     }
 

@@ -191,7 +191,7 @@ impl Bed {
             .stderr(File::create(&log).expect("a log"))
             .spawn()
             .expect("the binary was built with this test");
-        OperatorProcess { child, log }
+        OperatorProcess { child, log, port }
     }
 }
 
@@ -199,6 +199,8 @@ impl Bed {
 pub(crate) struct OperatorProcess {
     child: Child,
     log: std::path::PathBuf,
+    /// Where its metrics are.
+    pub(crate) port: u16,
 }
 
 impl OperatorProcess {
