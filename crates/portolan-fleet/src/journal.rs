@@ -159,6 +159,8 @@ pub struct StepJournal {
     next: u64,
     /// The first record of a run that has written nothing yet.
     begun: Option<Vec<u8>>,
+    /// What the last run still owes; `None` if it has not ended.
+    left: Option<Vec<String>>,
 }
 
 impl StepJournal {
@@ -194,11 +196,13 @@ impl StepJournal {
             file.set_len(kept).map_err(failed("cut"))?;
             file.sync_data().map_err(failed("cut"))?;
         }
+        let has_ended = read.state.run.is_none() || read.state.ended.is_some();
         let journal = Self {
             path: path.to_owned(),
             file,
             next: read.next,
             begun: None,
+            left: has_ended.then(|| read.state.owed.clone()),
         };
         Ok((journal, read.state))
     }
@@ -226,21 +230,20 @@ impl StepJournal {
         self.add(entry, true)
     }
 
-    /// Adds an entry that nothing depends on: if it is lost, the run is resumed and finds nothing to do.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write(&mut self, entry: &JournalEntry) -> Result<(), JournalError> {
-        self.add(entry, false)
-    }
-
-    /// Adds the end of a run. Nothing depends on that of a run that did nothing.
+    /// Adds the end of a run. That of a run that did nothing is not written: the journal goes on saying what the run before
+    /// it did. If the process is killed before the end was told, the run is begun again and finds nothing to do again.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn end(&mut self, entry: &JournalEntry) -> Result<(), JournalError> {
-        let did_something = self.begun.is_none();
-        self.add(entry, did_something)
+        let did_nothing = self.begun.is_some();
+        if let JournalEntry::Ended { owed, .. } = entry
+            && did_nothing
+            && self.left.as_ref() == Some(owed)
+        {
+            return Ok(());
+        }
+        self.add(entry, !did_nothing)
     }
 
     fn add(&mut self, entry: &JournalEntry, is_durable: bool) -> Result<(), JournalError> {

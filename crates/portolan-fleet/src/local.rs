@@ -186,7 +186,7 @@ impl LocalRun {
                 owed: outcome.owed.clone(),
                 steps: Vec::new(),
             };
-            kept.journal.write(&entry)?;
+            kept.journal.end(&entry)?;
         }
         Ok(LocalOutcome {
             run,

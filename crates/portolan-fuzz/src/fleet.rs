@@ -135,7 +135,7 @@ fn written_journal() -> Vec<u8> {
     let (mut journal, _) = StepJournal::open(&path).expect("a journal");
     journal.begin(began).expect("begun");
     for entry in &entries {
-        journal.write(entry).expect("written");
+        journal.append(entry).expect("written");
     }
     std::fs::read(path).expect("a journal")
 }
