@@ -1,7 +1,7 @@
 //! What an agent tells about its machine: what costs nothing at once, the rest a little later and then now and then.
 //!
 //! A server keeps it in the status of the Node, for all nodes of a fleet. So it is a summary: packages, services and users are
-//! counted, and a book that names them asks the machine itself.
+//! counted, services that failed are named, and a book that reads `facts.packages` or `facts.services` asks the machine itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +19,9 @@ pub(crate) const INTERVAL: Duration = Duration::from_mins(15);
 
 /// What is told at once when the agent connects.
 const AT_ONCE: [&str; 6] = ["os", "kernel", "hostname", "cpus", "memory", "network"];
+
+/// How many services that failed are named.
+const NAMED_SERVICES: usize = 50;
 
 /// The most bytes that are told.
 const MAX_BYTES: usize = 64 << 10;
@@ -98,8 +101,10 @@ fn summary(values: Value) -> Map<String, Value> {
             services.filter(|service| service[key] == true).count()
         };
         let (enabled, running) = (count("enabled"), count("running"));
-        *services =
-            json!({"count": all.map_or(0, Map::len), "enabled": enabled, "running": running});
+        let failed = all.into_iter().flatten();
+        let failed = failed.filter(|(_, service)| service["state"] == "failed");
+        let failed: Vec<&String> = failed.map(|(name, _)| name).take(NAMED_SERVICES).collect();
+        *services = json!({"count": all.map_or(0, Map::len), "enabled": enabled, "running": running, "failed": failed});
     }
     if let Some(users) = facts.get_mut("users") {
         let count = match &*users {
@@ -133,7 +138,7 @@ mod tests {
     fn lists_are_counted_and_what_is_too_long_is_left_out_and_named() {
         let mut facts = summary(json!({
             "packages": {"a": "1", "b": "2"}, "users": {"root": {}}, "network": {"addresses": ["10.0.0.1"]},
-            "services": {"x": {"enabled": true, "running": true}, "y": {"enabled": true, "running": false}},
+            "services": {"x": {"enabled": true, "running": true}, "y": {"enabled": true, "running": false, "state": "failed"}},
             "custom": {"long": "x".repeat(MAX_BYTES)}, "hostname": "web-1",
         }));
         let mut problems = Map::new();
@@ -141,7 +146,7 @@ mod tests {
         assert_eq!(facts["packages"]["count"], 2);
         assert_eq!(
             facts["services"],
-            json!({"count": 2, "enabled": 2, "running": 1})
+            json!({"count": 2, "enabled": 2, "running": 1, "failed": ["y"]})
         );
         assert_eq!(facts["users"], json!({"count": 1}));
         assert_eq!(facts["addresses"], json!(["10.0.0.1"]));

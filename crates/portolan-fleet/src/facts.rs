@@ -76,7 +76,7 @@ mod tests {
             (&json!("debian"), &json!("12"))
         );
         assert_eq!(facts["hostname"], json!("inner"));
-        assert_eq!(facts["packages"], json!({"a": "1:2.3"}));
+        assert_eq!(facts["packages"], json!({"a": {"version": "1:2.3"}}));
         assert_eq!(facts["users"]["web"]["home"], json!("/var/www"));
         assert_eq!(
             (&facts["kernel"]["fromHost"], &facts["network"]["fromHost"]),

@@ -59,12 +59,16 @@ pub fn fact_types() -> Type {
                 ("rotational", Type::Boolean),
             ])),
         ),
-        ("packages", Type::map(Type::Text)),
+        (
+            "packages",
+            Type::map(Type::record([("version", Type::Text)])),
+        ),
         (
             "services",
             Type::map(Type::record([
                 ("enabled", Type::Boolean),
                 ("running", Type::Boolean),
+                ("state", Type::Text),
             ])),
         ),
         (

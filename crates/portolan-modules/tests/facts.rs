@@ -73,7 +73,10 @@ fn a_directory_is_a_machine_of_its_own() {
     let source = source(&host);
     assert_eq!(source.gather("os").expect("known")["family"], "debian");
     assert_eq!(source.gather("hostname"), Ok(json!("inside")));
-    assert_eq!(source.gather("packages"), Ok(json!({"web": "1.4.2-1"})));
+    assert_eq!(
+        source.gather("packages"),
+        Ok(json!({"web": {"version": "1.4.2-1"}}))
+    );
     let users = source.gather("users").expect("known");
     assert_eq!(users.as_object().map(serde_json::Map::len), Some(1));
     assert_eq!(source.gather("network").expect("known")["fromHost"], true);

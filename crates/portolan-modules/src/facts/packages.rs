@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::FactSource;
 
@@ -33,7 +33,7 @@ fn read_dpkg(text: &str) -> Map<String, Value> {
         if let (true, Some(name), Some(version)) =
             (is_installed, field("Package"), field("Version"))
         {
-            packages.insert(name.to_owned(), version.into());
+            packages.insert(name.to_owned(), json!({"version": version}));
         }
     }
     packages
@@ -46,7 +46,7 @@ fn rpm(source: &FactSource<'_>) -> Result<Value, String> {
     let output = source.output(&arguments, TIMEOUT)?;
     let text = String::from_utf8_lossy(&output);
     let lines = text.lines().filter_map(|line| line.split_once(' '));
-    let packages = lines.map(|(name, version)| (name.to_owned(), version.into()));
+    let packages = lines.map(|(name, version)| (name.to_owned(), json!({"version": version})));
     Ok(Value::Object(packages.collect()))
 }
 
@@ -60,6 +60,9 @@ mod tests {
                     Package: b\nStatus: deinstall ok config-files\nVersion: 3\n\n\
                     Package: c\nStatus: install ok half-installed\nVersion: 4\n";
         let packages = read_dpkg(text);
-        assert_eq!(Value::Object(packages), serde_json::json!({"a": "1:2.0-1"}));
+        assert_eq!(
+            Value::Object(packages),
+            json!({"a": {"version": "1:2.0-1"}})
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Units of the service manager: whether they start by themselves, and whether they run.
+//! Units of the service manager: whether they start by themselves, whether they run, and in which state they are.
 
 use std::time::Duration;
 
@@ -30,14 +30,29 @@ pub(super) fn services(source: &FactSource<'_>) -> Result<Value, String> {
     }
     // What runs is known by a manager only.
     if !source.host.is_rooted() && Utf8Path::new(MANAGER).is_dir() {
+        // The manager has forgotten units that have not run for a while.
+        for service in services.values_mut() {
+            service["running"] = false.into();
+            service["state"] = state("inactive").into();
+        }
         for words in lines(source, &["list-units", "--type=service", "--all"])? {
             if let [unit, _, active, ..] = words.as_slice() {
                 let service = services.entry(name(unit)).or_insert_with(|| json!({}));
                 service["running"] = (active == "active").into();
+                service["state"] = state(active).into();
             }
         }
     }
     Ok(Value::Object(services))
+}
+
+/// The words that the module `service` has for the states of systemd; what lies between them keeps systemd's.
+fn state(active: &str) -> &str {
+    match active {
+        "active" => "running",
+        "inactive" => "stopped",
+        other => other,
+    }
 }
 
 fn name(unit: &str) -> String {
