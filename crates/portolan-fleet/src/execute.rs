@@ -12,6 +12,7 @@ mod environment;
 mod module_step;
 mod prepare;
 mod reasons;
+mod restart;
 mod scope;
 mod work;
 

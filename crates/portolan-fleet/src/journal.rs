@@ -48,6 +48,9 @@ pub enum JournalEntry {
     Started {
         /// The step, item and attempt.
         key: StepKey,
+        /// The id of the machine's start, if the work restarts it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot: Option<String>,
     },
     /// The work of a step ended.
     Finished {
@@ -115,6 +118,8 @@ pub struct JournalState {
     pub digest: String,
     /// Every attempt.
     pub steps: BTreeMap<StepKey, Progress>,
+    /// The ids of the machine's start before attempts that restart it.
+    pub boots: BTreeMap<StepKey, String>,
     /// Handlers that are still to run: those of an earlier run, what this one notified, or what it left when it ended.
     pub owed: Vec<String>,
     /// Those of earlier runs, as they were when this one began.
@@ -431,7 +436,10 @@ impl JournalState {
                     ..Self::default()
                 };
             }
-            JournalEntry::Started { key } => {
+            JournalEntry::Started { key, boot } => {
+                if let Some(boot) = boot {
+                    self.boots.insert(key.clone(), boot);
+                }
                 self.steps.insert(key, Progress::Started);
             }
             JournalEntry::Finished {
@@ -490,14 +498,20 @@ mod tests {
                 digest: "d".to_owned(),
                 owed: vec!["handlers/a".to_owned()],
             },
-            JournalEntry::Started { key: key("x") },
+            JournalEntry::Started {
+                key: key("x"),
+                boot: None,
+            },
             JournalEntry::Finished {
                 key: key("x"),
                 state: StepState::Changed,
                 result: json!({"changed": true}),
                 notified: vec!["handlers/b".to_owned()],
             },
-            JournalEntry::Started { key: key("y") },
+            JournalEntry::Started {
+                key: key("y"),
+                boot: None,
+            },
         ];
         let records = entries
             .iter()
@@ -550,9 +564,15 @@ mod tests {
     fn a_changed_byte_is_never_believed() {
         let whole = journal();
         let last = whole.len()
-            - record(3, &JournalEntry::Started { key: key("y") })
-                .expect("a record")
-                .len();
+            - record(
+                3,
+                &JournalEntry::Started {
+                    key: key("y"),
+                    boot: None,
+                },
+            )
+            .expect("a record")
+            .len();
         for at in 0..whole.len() {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x41;

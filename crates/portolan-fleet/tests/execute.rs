@@ -566,3 +566,63 @@ fn a_handler_of_a_later_phase_runs_once_after_a_kill() {
         assert_eq!(node.lines("first").len(), 1, "{point}");
     }
 }
+
+/// The process dies with the machine at every record of a book that restarts it: the restart is asked for once, and handlers
+/// that were notified before it run once after it.
+#[test]
+fn notified_handlers_survive_a_restart_of_the_machine() {
+    let body = "  steps:
+  - {name: config, put: {path: DIR/config, content: x}, notify: restart}
+  - {name: again, reboot: {path: DIR/log, boot: before}}
+  handlers:
+  - {name: restart, command: {path: DIR/log, run: handler}}
+";
+    let mut node = Node::new();
+    let whole = node.run(&node.book(body));
+    assert_eq!(
+        states(&whole),
+        [
+            "config changed",
+            "again changed",
+            "handlers/restart changed"
+        ]
+    );
+    assert_eq!(node.lines("log"), ["reboot", "handler"]);
+    let records = node.records.len();
+    for at in 0..records {
+        let mut node = Node::new();
+        let book = node.book(body);
+        node.kill = Some((at, true));
+        node.run(&book);
+        let asked = node.lines("log").len();
+        node.restart();
+        let outcome = node.run(&book);
+        let lines = node.lines("log");
+        let reboots = lines.iter().filter(|line| *line == "reboot").count();
+        // Whoever wrote down that it will ask and died counts as having asked: the machine has another boot id.
+        assert!(reboots <= 1 && reboots >= asked.min(1), "{at}: {lines:?}");
+        let handlers = lines.iter().filter(|line| *line == "handler").count();
+        assert!(handlers <= 1, "{at}: {lines:?}");
+        if outcome.state != NodeState::Unknown {
+            assert_eq!(handlers, 1, "{at}: {lines:?}");
+        }
+    }
+}
+
+/// A machine with the same boot id after the time-out has not restarted.
+#[test]
+fn a_machine_that_does_not_restart_fails_the_step() {
+    let mut node = Node::new();
+    let book = node.book("  steps:\n  - {name: again, reboot: {path: DIR/log}}\n  - {name: next, note: {value: 1}}\n");
+    let outcome = node.run(&book);
+    assert_eq!(states(&outcome), ["again failed"]);
+    let error = outcome.steps[0].error.as_ref().expect("an error");
+    assert_eq!(
+        error.message,
+        "the machine has not restarted within 0 seconds"
+    );
+    // A run that is resumed waits on, and asks for no second restart.
+    node.restart();
+    assert_eq!(states(&node.run(&book)), ["again failed"]);
+    assert_eq!(node.lines("log"), ["reboot"]);
+}

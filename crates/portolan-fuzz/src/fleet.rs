@@ -115,7 +115,10 @@ fn written_journal() -> Vec<u8> {
         attempt: 0,
     };
     let entries = [
-        JournalEntry::Started { key: key.clone() },
+        JournalEntry::Started {
+            key: key.clone(),
+            boot: None,
+        },
         JournalEntry::Finished {
             key,
             state: StepState::Changed,

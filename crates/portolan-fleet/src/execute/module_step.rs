@@ -306,7 +306,7 @@ impl NodeRun<'_> {
             }
             self.record_end(step, &key, &attempt)?;
             if is_done || number >= retries.limit {
-                return Ok(attempt);
+                return self.wait_for_restart(attempt);
             }
             let pause = pauses.next_wait();
             let was_taken_before = attempt.is_recorded;

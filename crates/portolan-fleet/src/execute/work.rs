@@ -14,6 +14,7 @@ use super::attempt::{
 };
 use super::deadline::Deadline;
 use super::environment::WithEnvironment;
+use super::restart::{asked_before, boot_before};
 use super::scope::Frame;
 use super::{NodeRun, RunMode};
 use crate::book::{ModuleCall, OnUnknown, Step};
@@ -40,6 +41,10 @@ impl NodeRun<'_> {
             Some(Progress::Started | Progress::Unknown) if effect != Effect::Once => {
                 let attempt = self.work(step, call, frame, key, false);
                 done_before(step, attempt)
+            }
+            Some(Progress::Started) if self.past.boots.contains_key(key) => {
+                let before = self.past.boots.get(key);
+                asked_before(before.map(String::as_str).unwrap_or_default())
             }
             Some(Progress::Started) if self.host.can_take_up(step, key) => {
                 let attempt = self.work(step, call, frame, key, false);
@@ -246,7 +251,10 @@ impl NodeRun<'_> {
     ) -> Attempt {
         let has_effect = step.effect() != Effect::Read;
         if has_effect && self.mode == RunMode::Apply {
-            let entry = JournalEntry::Started { key: key.clone() };
+            let entry = JournalEntry::Started {
+                key: key.clone(),
+                boot: boot_before(plan),
+            };
             if let Err(reason) = self.host.record(&entry) {
                 return Attempt::halted(reason);
             }

@@ -15,7 +15,7 @@ use portolan_modules::{
 use serde_json::json;
 
 /// All of them.
-pub(crate) static MODULES: &[&ModuleDefinition] = &[&PUT, &COMMAND, &NOTE, &BREAK];
+pub(crate) static MODULES: &[&ModuleDefinition] = &[&PUT, &COMMAND, &NOTE, &BREAK, &REBOOT];
 
 const fn parameter(
     name: &'static str,
@@ -91,6 +91,59 @@ static BREAK: ModuleDefinition = ModuleDefinition {
         Some(Box::new(Break { until }))
     },
 };
+
+/// Says that it restarted a machine whose boot id was another one, or is the one that it still has.
+static REBOOT: ModuleDefinition = ModuleDefinition {
+    name: "reboot",
+    summary: "Restarts the machine.",
+    parameters: &[
+        parameter("path", ParameterType::Path, true),
+        parameter("boot", ParameterType::Text, false),
+    ],
+    effect: Effect::Once,
+    root: RootSupport::Full,
+    parse: |parameters| {
+        let path = parameters.path("path")?;
+        let boot = parameters.text("boot").map(str::to_owned);
+        Some(Box::new(Reboot { path, boot }))
+    },
+};
+
+struct Reboot {
+    path: Utf8PathBuf,
+    boot: Option<String>,
+}
+
+impl Action for Reboot {
+    fn plan(&self, _view: &View<'_>) -> Result<Plan, ModuleError> {
+        let mut plan = Plan::unknown("it restarts");
+        let boot = self.boot.clone().unwrap_or_else(boot_id);
+        plan.before.insert("bootId".to_owned(), json!(boot));
+        Ok(plan)
+    }
+
+    fn apply(&self, host: &Host, plan: &Plan) -> Result<Applied, ModuleError> {
+        let append = Append {
+            path: self.path.clone(),
+            line: "reboot".to_owned(),
+        };
+        let mut applied = append.apply(host, plan)?;
+        applied
+            .result
+            .insert("bootId".to_owned(), plan.before["bootId"].clone());
+        applied.result.insert("timeoutSeconds".to_owned(), json!(0));
+        Ok(applied)
+    }
+
+    fn verify(&self, _host: &Host) -> Result<(), ModuleError> {
+        Ok(())
+    }
+}
+
+/// The id of this machine's start.
+pub(crate) fn boot_id() -> String {
+    portolan_modules::boot_id(&host()).expect("known")
+}
 
 struct Put {
     path: Utf8PathBuf,
