@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::decision::Decision;
 use crate::fault::Place;
 
-pub(crate) use read::{BookReader, beside};
+pub(crate) use read::{BookReader, beside, json};
 pub use share::{Share, batch_sizes};
 
 /// A TaskBook that can be run.
@@ -45,6 +45,8 @@ pub struct Book {
     pub gathered: BTreeMap<String, String>,
     /// Whether the book asks for the nodes of the run, and for nodes by their labels.
     pub asks_fleet: AskedFleet,
+    /// Names of `vars` whose values on a node are secret.
+    pub secret_vars: BTreeSet<String>,
 }
 
 /// What a book asks about other nodes.

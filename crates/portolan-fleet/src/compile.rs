@@ -50,6 +50,8 @@ pub struct BookSource<'a> {
     pub modules: &'static [&'static ModuleDefinition],
     /// Which steps are taken.
     pub selection: TagSelection,
+    /// Names of `vars` whose values on a node are secret.
+    pub secret_vars: BTreeSet<String>,
 }
 
 impl<'a> BookSource<'a> {
@@ -61,6 +63,7 @@ impl<'a> BookSource<'a> {
             files,
             modules: MODULES,
             selection: TagSelection::default(),
+            secret_vars: BTreeSet::new(),
         }
     }
 }
@@ -113,6 +116,12 @@ fn compile_here(source: &BookSource<'_>) -> Result<Book, Vec<BookFault>> {
         hasher.update(&[0]);
     }
     source.selection.hash(&mut hasher);
+    for name in &source.secret_vars {
+        // An agent that does not know of secret variables gets another digest, and takes no step.
+        hasher.update(b"secret variable\0");
+        hasher.update(name.as_bytes());
+        hasher.update(&[0]);
+    }
     let mut book = Book {
         name: read.name,
         namespace: read.namespace,
@@ -126,6 +135,7 @@ fn compile_here(source: &BookSource<'_>) -> Result<Book, Vec<BookFault>> {
         facts: BTreeSet::new(),
         gathered: BTreeMap::new(),
         asks_fleet: AskedFleet::default(),
+        secret_vars: source.secret_vars.clone(),
     };
     // Steps that could not be read are missing, and what needs them would be told as well.
     let mut checked = check::check(&book, source, is_whole);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::outcome::StepState;
+use crate::plan_document::is_plan_refusal;
 use crate::run_report::{NodePart, RunReport};
 
 /// A run that has ended, as evidence.
@@ -54,7 +55,8 @@ pub fn compliance(runs: &[ComplianceRun]) -> Vec<NodeCompliance> {
     for run in runs {
         for part in &run.report.nodes {
             // Who was not begun says nothing about itself.
-            let says_nothing = part.state == "skipped" && part.steps.is_empty();
+            let is_refused = part.stopped.as_deref().is_some_and(is_plan_refusal);
+            let says_nothing = part.steps.is_empty() && (part.state == "skipped" || is_refused);
             if says_nothing || !seen.insert((&run.book, &part.name)) {
                 continue;
             }
@@ -191,5 +193,18 @@ mod tests {
             found[1].missing,
             ["base: not all steps were looked at: unreachable"]
         );
+    }
+
+    /// The agent looked at the node and did nothing, so the run before says more.
+    #[test]
+    fn a_refused_plan_is_no_evidence() {
+        let mut refused = run("web", false, &[("a", "failed", &[])]);
+        let differences = ["`s1` was planned as changed, and is ok now".to_owned()];
+        refused.report.nodes[0].stopped = Some(crate::plan_refusal(&differences));
+        let before = run("web", false, &[("a", "ok", &[StepState::Ok])]);
+        let found = compliance(&[refused.clone(), before]);
+        assert_eq!((found[0].percent(), found[0].all), (100, 1));
+        refused.report.nodes[0].stopped = Some("cancelled".to_owned());
+        assert_eq!(compliance(&[refused])[0].percent(), 0);
     }
 }

@@ -321,6 +321,12 @@ impl<'a> NodeRun<'a> {
                 add_secret(&self.secrets, input, value);
             }
         }
+        let seen = values.as_ref().and_then(|values| values.get("vars"));
+        for name in &self.book.secret_vars {
+            if let Some(value) = seen.and_then(|vars| vars.get(name)) {
+                add_secret(&self.secrets, name, value);
+            }
+        }
         let frame = match values {
             Some(values) => Ok(Frame::new(values)),
             None => self.first_frame(request),
@@ -339,6 +345,7 @@ impl<'a> NodeRun<'a> {
             Err(Halt::Failed { .. }) => None,
             Err(Halt::Stopped(stop)) => return Err(stop),
         };
+        let result = result.and_then(|result| self.shown_result(step, &result));
         let report = self.reports.pop();
         let report = report.unwrap_or_else(|| report_of(step, None, StepState::Unknown));
         Ok(SideOutcome { report, result })
@@ -599,22 +606,31 @@ impl<'a> NodeRun<'a> {
         }
         values.insert("inputs".to_owned(), Value::Object(request.inputs.clone()));
         let mut vars = self.book.vars.clone();
+        let mut secret_vars = Map::new();
         for (name, value) in &request.variables {
-            vars.insert(name.clone(), value.clone());
+            if self.book.secret_vars.contains(name) {
+                add_secret(&self.secrets, name, value);
+                vars.remove(name);
+                secret_vars.insert(name.clone(), value.clone());
+            } else {
+                vars.insert(name.clone(), value.clone());
+            }
         }
-        self.computed_frame(values, &vars, &self.book.compute)
+        self.computed_frame(values, &vars, secret_vars, &self.book.compute)
     }
 
-    /// A frame with fixed values, rendered, and computed ones.
+    /// A frame with fixed values, rendered, values that are taken as they are, and computed ones.
     fn computed_frame(
         &self,
         mut values: Map<String, Value>,
         vars: &Map<String, Value>,
+        literal: Map<String, Value>,
         compute: &[(String, crate::decision::Decision)],
     ) -> Result<Frame, String> {
         values.insert("vars".to_owned(), json!({}));
         let rendered = self.renderer.map(vars, &scope_of(&values));
         let mut vars = rendered.map_err(|error| error.to_string())?;
+        vars.extend(literal);
         values.insert("vars".to_owned(), Value::Object(vars.clone()));
         for (name, decision) in compute {
             let value = decision.value(&values, self.host.fleet());
@@ -644,7 +660,7 @@ impl<'a> NodeRun<'a> {
         }
         let mut values = outer.own_values().clone();
         values.insert("inputs".to_owned(), Value::Object(inputs));
-        let frame = self.computed_frame(values, &included.vars, &included.compute)?;
+        let frame = self.computed_frame(values, &included.vars, Map::new(), &included.compute)?;
         Ok(outer.replaced(frame))
     }
 

@@ -24,6 +24,7 @@ mod known;
 mod named_files;
 mod text;
 mod tree_files;
+mod variable_files;
 
 mod execute;
 mod journal;
@@ -74,9 +75,12 @@ pub use local::{LocalError, LocalOutcome, LocalRun, NodeLock, check_local};
 pub use named_files::named_files;
 pub use outcome::{NodeState, PlannedChange, StepError, StepReport, StepState};
 pub use plan_document::{
-    PlannedBook, plan_differences, plan_digest, plan_document, plan_of, planned_steps,
+    PlannedBook, plan_differences, plan_digest, plan_document, plan_of, plan_refusal, planned_steps,
 };
 pub use run_report::{NodePart, RunReport};
 pub use text::{MAX_FUEL, MAX_TEXT_BYTES, TextError, TextRenderer, scope_of};
 pub use tree_files::TreeFiles;
+pub use variable_files::{
+    FileVariable, MAX_VARIABLE_FILE_BYTES, is_fleet_object, read_variable_file,
+};
 pub use why::{RunExplanation, WhyError, explain};

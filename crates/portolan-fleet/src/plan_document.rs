@@ -1,6 +1,8 @@
 //! The plan of a check: what was looked at, with digests of everything that would change, and whether a node is still as its
 //! plan found it.
 
+use std::collections::BTreeMap;
+
 use portolan_digest::Digest;
 use serde_json::{Map, Value, json};
 
@@ -11,6 +13,19 @@ use crate::run_report::RunReport;
 /// The most differences that are told.
 const MAX_DIFFERENCES: usize = 10;
 
+/// How an agent begins to say that it did nothing because its node is not as the plan found it.
+const REFUSED: &str = "nothing was done: the plan does not fit any more";
+
+/// Why an agent did nothing: how its node differs from what the plan found there.
+pub fn plan_refusal(differences: &[String]) -> String {
+    format!("{REFUSED}: {}", differences.join("\n"))
+}
+
+/// Whether a node was stopped by such a refusal.
+pub(crate) fn is_plan_refusal(stopped: &str) -> bool {
+    stopped.starts_with(REFUSED)
+}
+
 /// What a check was made from.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedBook<'a> {
@@ -20,6 +35,8 @@ pub struct PlannedBook<'a> {
     pub digest: &'a str,
     /// Values of its inputs, without secret ones.
     pub inputs: &'a Map<String, Value>,
+    /// The versions of what the variables of its nodes are made from, by names: objects, and files of commits.
+    pub versions: &'a BTreeMap<String, String>,
 }
 
 /// The plan of a check of a book. Secret inputs are no part of it.
@@ -33,6 +50,7 @@ pub fn plan_document(book: &Book, inputs: &Map<String, Value>, report: &RunRepor
         name: &book.name,
         digest: &book.digest.to_string(),
         inputs: &shown,
+        versions: &BTreeMap::new(),
     };
     plan_of(planned, report)
 }
@@ -43,10 +61,14 @@ pub fn plan_of(book: PlannedBook<'_>, report: &RunReport) -> Value {
         let steps = planned_steps(&node.steps);
         json!({"name": node.name, "state": node.state, "steps": steps})
     });
-    json!({
+    let mut plan = json!({
         "book": book.name, "bookDigest": book.digest, "inputs": book.inputs,
         "nodes": nodes.collect::<Vec<Value>>(),
-    })
+    });
+    if !book.versions.is_empty() {
+        plan["versions"] = json!(book.versions);
+    }
+    plan
 }
 
 /// What a check found on one node.

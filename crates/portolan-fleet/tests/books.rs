@@ -352,6 +352,48 @@ fn steps_that_use_a_secret_are_sensitive_and_keep_it_out_of_arguments() {
     );
 }
 
+/// What is secret on a node is so whatever the book has for it, and everything that is made from it.
+#[test]
+fn steps_that_use_a_secret_variable_are_sensitive() {
+    let text = format!(
+        "{HEAD}  inputs: {{token: {{secret: true}}}}
+  vars: {{password: none, port: 80, header: 'Bearer {{{{ inputs.token }}}}'}}
+  compute: {{url: \"'http://' + vars.password\"}}
+  steps:
+  - {{name: plain, note: {{value: '{{{{ vars.port }}}}'}}}}
+  - {{name: direct, note: {{value: '{{{{ vars.password }}}}'}}}}
+  - {{name: computed, note: {{value: '{{{{ vars.url }}}}'}}}}
+  - {{name: text, note: {{value: '{{{{ vars.header }}}}'}}}}
+  - {{name: all, note: {{value: '{{{{ vars }}}}'}}}}
+"
+    );
+    let compiled = |secret: &[&str], text: &str| {
+        let mut source = BookSource::new("book.yaml", text, Arc::new(MemoryFiles::default()));
+        source.modules = support::MODULES;
+        source.secret_vars = secret.iter().map(|name| (*name).to_owned()).collect();
+        compile(&source)
+    };
+    let sensitive = |secret: &[&str]| {
+        let book = compiled(secret, &text).expect("a book");
+        let steps = book.steps.iter().filter(|step| step.options.is_sensitive);
+        let ids: Vec<String> = steps.map(|step| step.id.clone()).collect();
+        (ids, book.digest.to_string())
+    };
+    let (plain, digest) = sensitive(&[]);
+    assert_eq!(plain, ["text", "all"]);
+    let (secret, other) = sensitive(&["password"]);
+    assert_eq!(secret, ["direct", "computed", "text", "all"]);
+    assert_ne!(digest, other, "an agent that cannot hide it takes no step");
+    let leaking =
+        format!("{text}  - {{name: leak, command: {{path: /a, run: '{{{{ vars.url }}}}'}}}}\n");
+    assert!(compiled(&[], &leaking).is_ok());
+    let found = compiled(&["password"], &leaking).expect_err("a leak");
+    assert!(
+        found[0].message.contains("puts a secret where every user"),
+        "{found:#?}"
+    );
+}
+
 #[test]
 fn a_book_includes_others_of_its_repository() {
     let files = || {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use portolan_fleet::{
     AnsibleInventory, BookSource, JournalEntry, MemoryFiles, StepJournal, StepKey, StepState,
-    TextRenderer, compile, convert_playbook, read_journal, scope_of,
+    TextRenderer, compile, convert_playbook, read_journal, read_variable_file, scope_of,
 };
 use serde_json::{Map, json};
 
@@ -54,6 +54,30 @@ pub(crate) const TARGETS: &[Target] = &[
                 "- hosts: web\n  vars: {a: '{{ b }}', b: 1}\n  tasks:\n  - {name: x, apt: 'name=a state=latest', when: a is changed or not b.c, loop: [1], register: a}\n  - block: [{command: 'a \"b c\" {{ d }}'}]\n    rescue: [{debug: {var: a}}]\n  handlers: [{service: {name: a, state: started}}]\n",
                 "- hosts: 'a:!b'\n  serial: [1, '5%']\n  tasks: [{block: [{block: [{block: []}]}]}, {copy: {content: '{{'}}, 1]\n",
                 "- tasks: [{cron: {name: '', job: '%'}}, {assert: {that: ['a in [1, \\']}}, {when: '| x', meta: ''}]\n",
+            ])
+        },
+    },
+    Target {
+        name: "fleet-variable-file",
+        about: "a file of variables",
+        run: |bytes| match read_variable_file("fuzz.yaml", bytes) {
+            Ok(variables) => {
+                assert!(
+                    variables.iter().all(|one| one.line > 0),
+                    "a line is missing"
+                );
+                true
+            }
+            Err(why) => {
+                assert!(why.starts_with("fuzz.yaml"), "{why}");
+                false
+            }
+        },
+        seeds: || {
+            texts(&[
+                "# all\nport: 8080\nlimits: {files: 10, more: [1, null, ~]}\n",
+                "a: &x [1]\nb: *x\n---\nc: 2\n",
+                "apiVersion: v1alpha\nkind: Variable\n? [a]\n: 1\n",
             ])
         },
     },

@@ -368,6 +368,14 @@ fn schedules_triggers_and_webhooks_are_checked_before_they_are_stored() {
         has("`spec.run.selector` cannot be used with `eventNode`"),
         "{found:#?}"
     );
+    let spans = trigger.replace(
+        "  count: 3\n",
+        "  count: 3\n  within: 5x\n  waitForMore: {quiet: soon, max: 5m}\n",
+    );
+    let found = faults(&spans);
+    let has = |text: &str| found.iter().any(|one| one.contains(text));
+    assert!(has("9:11: `spec.within` must be a span"), "{found:#?}");
+    assert!(has("10:24: `spec.waitForMore.quiet`"), "{found:#?}");
     let hook = "{apiVersion: v1alpha, kind: Webhook, metadata: {name: a, namespace: b}, spec: {keys: {secret: s}, mapping: {type: 'body.x +'}}}";
     assert!(
         faults(hook)[0].contains("`spec.mapping.type`"),

@@ -119,7 +119,12 @@ impl Http {
         if let Ok(Route::Identity(route)) = &route
             && route.is_public(request.method())
         {
-            return self.public_identity(route, request).await;
+            let address = address_of(&request);
+            let answered = self.public_identity(route, request).await;
+            if let Some(error) = too_large(&answered) {
+                self.server.record_stranger(&address, &path, error).await;
+            }
+            return answered;
         }
         if let Ok(Route::Live(LiveRoute::Deliver(target))) = &route {
             return self.deliver(target, request).await;
@@ -128,17 +133,35 @@ impl Http {
         let wanted = Wanted::read(request.uri().query().unwrap_or_default())?;
         let route = route?;
         self.check_node(&caller, &route).await?;
+        let answered = self.take(&caller, route, wanted, request).await;
+        if let Some(error) = too_large(&answered) {
+            let about = json!({"path": path});
+            let recorded = self
+                .server
+                .record_about(&caller, "request", about, Err(error));
+            recorded.await?;
+        }
+        answered
+    }
+
+    async fn take(
+        &self,
+        caller: &Caller,
+        route: Route,
+        wanted: Wanted,
+        request: Request,
+    ) -> Result<Response, ApiError> {
         match route {
-            Route::Identity(route) => self.identity(&caller, route, request).await,
-            Route::Runs(route) => self.runs(&caller, route, request).await,
-            Route::Blobs(route) => self.blobs(&caller, route, request).await,
-            Route::Live(route) => self.live(&caller, route, request).await,
-            Route::Objects(target) => self.objects(&caller, target, wanted, request).await,
+            Route::Identity(route) => self.identity(caller, route, request).await,
+            Route::Runs(route) => self.runs(caller, route, request).await,
+            Route::Blobs(route) => self.blobs(caller, route, request).await,
+            Route::Live(route) => self.live(caller, route, request).await,
+            Route::Objects(target) => self.objects(caller, target, wanted, request).await,
             Route::Status => {
                 allow(&request, &[Method::GET])?;
                 Ok(json_reply(StatusCode::OK, &self.server.status().await?))
             }
-            Route::CanI => self.can_i(&caller, request).await,
+            Route::CanI => self.can_i(caller, request).await,
             Route::Rights => {
                 allow(&request, &[Method::GET])?;
                 let rights = self.server.access.rights_of(&caller.identity);
@@ -149,10 +172,10 @@ impl Http {
                 });
                 Ok(json_reply(StatusCode::OK, &body))
             }
-            Route::Tokens => self.tokens(&caller, request).await,
+            Route::Tokens => self.tokens(caller, request).await,
             Route::Token(id) => {
                 allow(&request, &[Method::DELETE])?;
-                self.server.delete_token(&caller, &id).await?;
+                self.server.delete_token(caller, &id).await?;
                 Ok(json_reply(
                     StatusCode::OK,
                     &json!({"apiVersion": portolan_kinds::VERSION, "kind": "Deleted"}),
@@ -453,6 +476,12 @@ impl Http {
             &self.server.create_token(caller, new).await?,
         ))
     }
+}
+
+/// The refusal of a body that is larger than it may be.
+fn too_large(answered: &Result<Response, ApiError>) -> Option<&ApiError> {
+    let error = answered.as_ref().err()?;
+    (error.status == StatusCode::PAYLOAD_TOO_LARGE).then_some(error)
 }
 
 /// Reads whom a token or certificate is for.

@@ -28,7 +28,7 @@ mod trigger_test;
 mod triggers;
 mod variables;
 
-pub(crate) use admission::{check_book_files, check_live};
+pub(crate) use admission::{check_files_beside, check_live};
 pub(crate) use cron::CronController;
 pub(crate) use deliveries::{Deliveries, Delivery};
 pub(crate) use reconcile::ReconcileController;

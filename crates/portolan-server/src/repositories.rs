@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use portolan_fleet::read_variable_file;
 use portolan_kinds::wire::{RepositorySpec, RepositoryStatus, Source};
 use portolan_kinds::{KindObject, find_kind, read_span};
 use portolan_store::Ownership;
@@ -25,7 +26,7 @@ use crate::keys::ObjectKey;
 use crate::live::check_live;
 use crate::objects::{Author, Objects, Preconditions, key_of, shown};
 use crate::repository_source::{SourceFiles, SourceOptions, read_source};
-use crate::runs::{check_circles, write_without_circle};
+use crate::runs::{VariablePatterns, check_circles, write_without_circle};
 use crate::server::WriteMode;
 use crate::token::Identity;
 
@@ -185,7 +186,7 @@ impl Repositories {
         source: &SourceFiles,
         owned: &Ownership,
     ) -> Result<usize, String> {
-        let declared = read_objects(source, spec.namespace.as_deref())?;
+        let declared = read_objects(source, spec)?;
         let account = Identity {
             user: spec.service_account().to_owned(),
             ..Identity::default()
@@ -355,20 +356,33 @@ fn action<'a>(verb: &'a str, object: &'a KindObject) -> Action<'a> {
 }
 
 /// All objects of a commit, or every fault with file and line.
-fn read_objects(source: &SourceFiles, namespace: Option<&str>) -> Result<Vec<Declared>, String> {
+fn read_objects(source: &SourceFiles, spec: &RepositorySpec) -> Result<Vec<Declared>, String> {
+    let namespace = spec.namespace.as_deref();
     let (mut declared, mut faults): (Vec<Declared>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut documents = Vec::with_capacity(source.files.len());
+    let mut patterns = VariablePatterns::default();
     for (path, content) in &source.files {
-        let nodes = match parse_bytes(content, Dialect::Kustomize) {
-            Ok(nodes) => nodes,
+        match parse_bytes(content, Dialect::Kustomize) {
+            Ok(nodes) => {
+                for node in &nodes {
+                    patterns.add(node, path, &mut faults);
+                }
+                documents.push((path, content, nodes));
+            }
             Err(errors) => {
                 let first = errors.first();
                 faults.push(format!(
                     "{path}:{}:{}: {}",
                     first.at.line, first.at.column, first.message
                 ));
-                continue;
             }
-        };
+        }
+    }
+    for (path, content, nodes) in &documents {
+        if patterns.has(path, nodes) {
+            faults.extend(read_variable_file(path, content).err());
+            continue;
+        }
         for node in nodes.iter().filter(|node| !node.is_null()) {
             let file = format!("{path}:{}", node.at.line);
             match KindObject::read(node) {
@@ -382,6 +396,8 @@ fn read_objects(source: &SourceFiles, namespace: Option<&str>) -> Result<Vec<Dec
             }
         }
     }
+    let exists = |file: &str| source.files.iter().any(|(path, _)| path == file);
+    faults.extend(patterns.missing(spec.path(), &exists));
     told(faults)?;
     if declared.is_empty() {
         return Err("there are no objects in the repository".to_owned());

@@ -65,8 +65,8 @@ pub use type_pattern::{TypePattern, is_type};
 pub use variable::{
     ComputedValue, GraphFault, GraphStep, MergeRule, ProducerWork, ResolvedVariables, SourceRole,
     StaleRule, StaleVariable, UsedValue, VariableCandidate, VariableConflict, VariableDefinition,
-    VariableExplanation, VariableGraph, VariableProducer, VariableScope, VariableSource,
-    check_result_expression, resolve, result_values, variables_read,
+    VariableExplanation, VariableGraph, VariablePath, VariableProducer, VariableScope,
+    VariableSource, check_result_expression, resolve, result_values, variables_read,
 };
 pub use webhook::{
     MappedEvents, MappingProblem, ReplayMemory, VerifiedDelivery, WebhookKey, WebhookMapping,

@@ -4,6 +4,7 @@ mod config;
 mod fault;
 mod graph;
 mod order;
+mod path;
 mod precedence;
 mod result;
 
@@ -13,6 +14,7 @@ pub use graph::{
     ComputedValue, GraphStep, ProducerWork, UsedValue, VariableDefinition, VariableGraph,
     VariableProducer, variables_read,
 };
+pub use path::VariablePath;
 pub use precedence::{
     MergeRule, ResolvedVariables, SourceRole, VariableCandidate, VariableConflict,
     VariableExplanation, VariableScope, VariableSource, resolve,

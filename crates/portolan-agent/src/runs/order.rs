@@ -1,5 +1,7 @@
 //! What a server orders, read once.
 
+use std::collections::BTreeSet;
+
 use portolan_fleet::{RunMode, TagSelection};
 use serde_json::{Map, Value};
 
@@ -11,6 +13,8 @@ use crate::wire::RunOrder;
 pub(super) struct OrderValues {
     pub(super) inputs: Map<String, Value>,
     pub(super) variables: Map<String, Value>,
+    /// Names of variables whose values are secret.
+    pub(super) secret_variables: BTreeSet<String>,
     pub(super) node: Value,
     pub(super) peers: Value,
     /// The nodes that expressions can ask for.
@@ -49,6 +53,7 @@ impl OrderValues {
         Some(Self {
             inputs: map("inputs")?,
             variables: map("variables")?,
+            secret_variables: words("secretVariables"),
             node: values.get("node").cloned().unwrap_or_default(),
             peers: Value::Array(list("peers")),
             nodes: list("nodes"),

@@ -9,7 +9,7 @@ use camino::Utf8PathBuf;
 use portolan_digest::Hasher;
 use portolan_fleet::{
     Book, BookSource, JournalEntry, JournalState, NodeOutcome, NodeRun, NodeState, RunMode,
-    StepJournal, StepReport, compile, plan_differences,
+    StepJournal, StepReport, compile, plan_differences, plan_refusal,
 };
 use portolan_modules::BookFiles;
 use portolan_secret::KnownSecrets;
@@ -106,12 +106,7 @@ impl Worker {
                 Some(StopReason::Suspended) => return Ok(None),
                 Some(StopReason::Cancelled) => return Ok(Some(not_begun())),
                 None if differences.is_empty() => {}
-                None => {
-                    let differences = differences.join("\n");
-                    return Err(format!(
-                        "nothing was done: the plan does not fit any more: {differences}"
-                    ));
-                }
+                None => return Err(plan_refusal(&differences)),
             }
         }
         let outcome = self.take_steps(&book, values, files, Some(&mut journal), past);
@@ -161,6 +156,7 @@ impl Worker {
         let text = std::str::from_utf8(&self.order.book).map_err(|_| "the book is not UTF-8")?;
         let mut source = BookSource::new(&self.order.file, text, Arc::clone(files));
         source.selection = values.selection.clone();
+        source.secret_vars = values.secret_variables.clone();
         let book = compile(&source).map_err(|faults| {
             let first = faults
                 .first()

@@ -81,11 +81,13 @@ pub(super) fn check(book: &Book, source: &BookSource<'_>, is_whole: bool) -> Che
             asks_fleet: AskedFleet::default(),
         },
     };
+    let secret_vars = source.secret_vars.iter();
     let names = check.document_names(
         &known::everywhere(),
         &book.inputs,
         &book.vars,
         &book.compute,
+        secret_vars.map(|name| format!("vars.{name}")).collect(),
     );
     check.steps(&book.steps, &names);
     check.barriers += 1;
@@ -118,18 +120,21 @@ pub(super) fn mark_sensitive(steps: &mut [Step], sensitive: &BTreeSet<String>) {
 }
 
 impl NameCheck<'_> {
-    /// The names that a document declares, with its computed values checked.
+    /// The names that a document declares, with its computed values checked. `given` are names whose values are secret, whatever
+    /// the document says of them.
     fn document_names(
         &mut self,
         outer: &Record,
         inputs: &BTreeMap<String, Input>,
         vars: &Map<String, Value>,
         compute: &[(String, Decision)],
+        given: BTreeSet<String>,
     ) -> Names {
         let secret = inputs.iter().filter(|(_, input)| input.is_secret);
+        let secret = secret.map(|(name, _)| format!("inputs.{name}"));
         let mut names = Names {
             types: outer.clone(),
-            secrets: secret.map(|(name, _)| format!("inputs.{name}")).collect(),
+            secrets: secret.collect(),
         };
         names
             .types
@@ -141,8 +146,11 @@ impl NameCheck<'_> {
         names
             .types
             .insert("vars".to_owned(), Type::Record(fields.clone()));
-        for value in vars.values() {
-            self.texts(value, &names, &self.book_place());
+        names.secrets.extend(given);
+        for (name, value) in vars {
+            if self.texts(value, &names, &self.book_place()) {
+                names.secrets.insert(format!("vars.{name}"));
+            }
         }
         for (name, decision) in compute {
             let kind = self.decision(decision, &names);
@@ -213,8 +221,11 @@ impl NameCheck<'_> {
             Work::Block(block) => {
                 let inner = match &block.included {
                     Some(included) => {
-                        for value in included.given.values() {
-                            self.texts(value, &names, &step.place);
+                        let mut secret = BTreeSet::new();
+                        for (name, value) in &included.given {
+                            if self.texts(value, &names, &step.place) {
+                                secret.insert(format!("inputs.{name}"));
+                            }
                         }
                         let mut around = known::everywhere();
                         for name in ["item", "index", "key"] {
@@ -222,18 +233,13 @@ impl NameCheck<'_> {
                                 around.insert(name.to_owned(), kind.clone());
                             }
                         }
-                        let mut inner = self.document_names(
+                        self.document_names(
                             &around,
                             &included.inputs,
                             &included.vars,
                             &included.compute,
-                        );
-                        for (name, value) in &included.given {
-                            if self.texts(value, &names, &step.place) {
-                                inner.secrets.insert(format!("inputs.{name}"));
-                            }
-                        }
-                        inner
+                            secret,
+                        )
                     }
                     None => names.clone(),
                 };

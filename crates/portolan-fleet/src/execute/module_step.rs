@@ -44,14 +44,26 @@ impl NodeRun<'_> {
         flow
     }
 
+    /// A result as the journal and other nodes get it: none of a sensitive step, and nothing secret in it.
+    pub(super) fn shown_result(&self, step: &Step, result: &Value) -> Option<Value> {
+        if step.options.is_sensitive {
+            return None;
+        }
+        let mask = self.secrets.mask();
+        if mask.is_empty() {
+            return Some(result.clone());
+        }
+        serde_json::from_str(&mask.text(&result.to_string())).ok()
+    }
+
     /// Gives a result to nodes that ask for it: that of a step that runs once, or of one whose results all nodes can see.
     fn give_result(&mut self, step: &Step) {
         let is_first = step.options.run_on == RunOn::First;
         if !is_first && !self.book.gathered.values().any(|id| *id == step.id) {
             return;
         }
-        let known = self.results.get(&step.id);
-        let result = known.filter(|_| !step.options.is_sensitive).cloned();
+        let result = self.results.get(&step.id);
+        let result = result.and_then(|result| self.shown_result(step, result));
         if is_first || result.is_some() {
             self.host.share_result(step, &result.unwrap_or_default());
         }
@@ -322,14 +334,9 @@ impl NodeRun<'_> {
         if !attempt.has_effect || attempt.is_recorded || self.mode == RunMode::Check {
             return Ok(());
         }
-        let result = match &attempt.result {
-            Some(result) if !step.options.is_sensitive => {
-                let text = Value::Object(result.clone()).to_string();
-                let mask = self.secrets.mask();
-                serde_json::from_str(&mask.text(&text)).unwrap_or(Value::Null)
-            }
-            _ => Value::Null,
-        };
+        let result = attempt.result.clone().map(Value::Object);
+        let result = result.and_then(|result| self.shown_result(step, &result));
+        let result = result.unwrap_or_default();
         let notified = if attempt.state == StepState::Changed {
             self.handler_names(&step.options.notify.iter().copied().collect())
         } else {

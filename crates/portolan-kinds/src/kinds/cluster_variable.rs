@@ -25,7 +25,7 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
 };
 
 fn check(spec: &Value, faults: &mut Faults<'_>) {
-    check_values(spec, faults);
+    check_values(spec, &["values", "dynamic"], faults);
     let dynamic = spec.get("dynamic");
     if dynamic.is_some_and(|dynamic| dynamic.get("taskBook").is_some()) {
         let message = "needs a namespace, whose book it is: use a Variable";

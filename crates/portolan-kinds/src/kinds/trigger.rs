@@ -54,6 +54,30 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
             demand: FieldDemand::Default(FixedValue::Count(1)),
         },
         FieldRule {
+            path: "within",
+            demand: FieldDemand::Span(0, LONGEST),
+        },
+        FieldRule {
+            path: "cooldown",
+            demand: FieldDemand::Span(0, LONGEST),
+        },
+        FieldRule {
+            path: "waitForMore.quiet",
+            demand: FieldDemand::Span(0, LONGEST),
+        },
+        FieldRule {
+            path: "waitForMore.max",
+            demand: FieldDemand::Span(0, LONGEST),
+        },
+        FieldRule {
+            path: "trip.per",
+            demand: FieldDemand::Span(0, LONGEST),
+        },
+        FieldRule {
+            path: "trip.reset",
+            demand: FieldDemand::Span(0, LONGEST),
+        },
+        FieldRule {
             path: "maxActive",
             demand: FieldDemand::Default(FixedValue::Count(1)),
         },
@@ -95,6 +119,10 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
     ],
     selectable: &["spec.run.book", "status.state"],
 };
+
+/// A year, in seconds. How long each span may be is checked with the rules of the trigger; here it is told at its field when it is
+/// none.
+const LONGEST: u64 = 366 * 24 * 3600;
 
 /// Fields of the spec that do not say when a trigger fires.
 const NOT_RULES: [&str; 3] = ["run", "suspend", "reset"];

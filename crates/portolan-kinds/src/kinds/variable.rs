@@ -1,11 +1,12 @@
 //! `Variable`: values for runs on the nodes of a namespace.
 
 use portolan_object::{FieldPath, NameRule};
-use portolan_trigger::{check_result_expression, variables_read};
+use portolan_trigger::{VariablePath, check_result_expression, variables_read};
 use serde_json::Value;
 
 use crate::definition::{Column, KindDefinition};
 use crate::fault::Faults;
+use crate::read::quoted;
 use crate::rule::{FieldDemand, FieldRule, FixedValue, joined};
 
 pub(super) static DEFINITION: KindDefinition = KindDefinition {
@@ -23,15 +24,44 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
         Column::new("GROUPS", "spec.for.groups"),
         Column::new("VALUES", "spec.values"),
         Column::wide("COMPUTED", "spec.dynamic.expressions"),
+        Column::wide("FILES", "spec.files"),
         Column::wide("VERSION", "status.version"),
         Column::wide("ERROR", "status.error"),
     ],
     selectable: &["spec.for.node"],
 };
 
-const RULES: [FieldRule; 14] = joined(
+const RULES: [FieldRule; 21] = joined(
     &VALUE_RULES,
     &[
+        FieldRule {
+            path: "secrets",
+            demand: FieldDemand::Items(100),
+        },
+        FieldRule {
+            path: "secrets.*.secret",
+            demand: FieldDemand::Required,
+        },
+        FieldRule {
+            path: "secrets.*.key",
+            demand: FieldDemand::Required,
+        },
+        FieldRule {
+            path: "files",
+            demand: FieldDemand::Items(20),
+        },
+        FieldRule {
+            path: "files[].path",
+            demand: FieldDemand::Required,
+        },
+        FieldRule {
+            path: "files[].path",
+            demand: FieldDemand::Length(500),
+        },
+        FieldRule {
+            path: "files[].optional",
+            demand: FieldDemand::Default(FixedValue::Flag(false)),
+        },
         FieldRule {
             path: "for.node",
             demand: FieldDemand::Name(NameRule::Subdomain),
@@ -98,7 +128,15 @@ pub(super) const VALUE_RULES: [FieldRule; 11] = [
 fn check(spec: &Value, faults: &mut Faults<'_>) {
     check_target(spec, faults);
     check_step(spec, faults);
-    check_values(spec, faults);
+    check_values(spec, &["values", "dynamic", "secrets", "files"], faults);
+    let files = spec.get("files").and_then(Value::as_array);
+    for (index, file) in files.into_iter().flatten().enumerate() {
+        let path = file.get("path").and_then(Value::as_str);
+        if let Some(Err(why)) = path.map(VariablePath::parse) {
+            let at = FieldPath::top("spec").key("files").index(index);
+            faults.add(&at.key("path"), why);
+        }
+    }
 }
 
 /// `for` names one node or some groups.
@@ -145,11 +183,13 @@ fn check_step(spec: &Value, faults: &mut Faults<'_>) {
     }
 }
 
-/// Values are fixed or computed, and names are usable in expressions.
-pub(super) fn check_values(spec: &Value, faults: &mut Faults<'_>) {
+/// Values come from one place, and names are usable in expressions.
+pub(super) fn check_values(spec: &Value, places: &[&str], faults: &mut Faults<'_>) {
     let path = FieldPath::top("spec");
-    if spec.get("values").is_some() == spec.get("dynamic").is_some() {
-        faults.add(&path, "must have either `values` or `dynamic`");
+    let given = places.iter().filter(|place| spec.get(**place).is_some());
+    if given.count() != 1 {
+        let names = quoted(places);
+        faults.add(&path, format!("must have exactly one of {names}"));
     }
     let expressions = spec
         .get("dynamic")
@@ -173,6 +213,7 @@ pub(super) fn check_values(spec: &Value, faults: &mut Faults<'_>) {
     for (above, map) in [
         (path.key("dynamic").key("results"), results),
         (path.key("values"), spec.get("values")),
+        (path.key("secrets"), spec.get("secrets")),
         (path.key("dynamic").key("expressions"), expressions),
     ] {
         for name in map

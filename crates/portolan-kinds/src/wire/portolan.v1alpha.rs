@@ -1813,6 +1813,36 @@ pub struct VariableSpec {
     /// What becomes of a map that variables of lower rank have, too.
     #[prost(enumeration = "MapMerge", optional, tag = "5")]
     pub merge: ::core::option::Option<i32>,
+    /// Values of Secrets of the namespace by name. They are never shown.
+    #[prost(btree_map = "string, message", tag = "6")]
+    pub secrets: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        SecretValue,
+    >,
+    /// Files of values, of the commit that the Variable comes from. Values of later ones stand above those of earlier ones.
+    #[prost(message, repeated, tag = "7")]
+    pub files: ::prost::alloc::vec::Vec<VariableFile>,
+}
+/// One value of a Secret.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SecretValue {
+    /// The Secret, in the namespace of the Variable.
+    #[prost(string, optional, tag = "1")]
+    pub secret: ::core::option::Option<::prost::alloc::string::String>,
+    /// Which of its values.
+    #[prost(string, optional, tag = "2")]
+    pub key: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// A file of values by name.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VariableFile {
+    /// Its path from the directory of the file that the Variable is in. Names may be templates over `facts` and `node`, as in
+    /// `vars/{{ facts.os.id }}.yaml`.
+    #[prost(string, optional, tag = "1")]
+    pub path: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether it is left out for nodes for which it does not exist.
+    #[prost(bool, optional, tag = "2")]
+    pub optional: ::core::option::Option<bool>,
 }
 /// Values that are computed from other variables, or by a step that runs on a node.
 #[derive(Clone, PartialEq, ::prost::Message)]

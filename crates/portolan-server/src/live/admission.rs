@@ -55,13 +55,29 @@ pub(crate) fn check_live(
             "TaskBook",
             object.spec["dynamic"]["taskBook"].as_str(),
         ),
+        "Variable" => {
+            // Who may run a book that uses the variable can have the value.
+            let places = object.spec.get("secrets").and_then(Value::as_object);
+            for place in places.into_iter().flat_map(|places| places.values()) {
+                may("read-secret", "Secret", place["secret"].as_str())?;
+            }
+            Ok(())
+        }
         "Webhook" => may("create", "Event", None),
         _ => Ok(()),
     }
 }
 
-/// Refuses a TaskBook that names files beside it, unless it comes from a commit that has them.
-pub(crate) fn check_book_files(object: &KindObject) -> Result<(), ApiError> {
+/// Refuses a TaskBook or Variable that names files beside it, unless it comes from a commit that has them.
+pub(crate) fn check_files_beside(object: &KindObject) -> Result<(), ApiError> {
+    if object.kind.name == "Variable" && object.spec.get("files").is_some() {
+        let message = format!(
+            "Variable {} has its values in files, and one that is applied comes without files",
+            object.name()
+        );
+        let hint = "a Repository has the files of its commit; otherwise put them into `values`";
+        return Err(invalid(message).hint(hint));
+    }
     if object.kind.name != "TaskBook" {
         return Ok(());
     }

@@ -57,7 +57,9 @@ impl ApiServer {
         let taken = self.take_delivery(target, &delivery.request).await;
         let recorded = taken.as_ref().map(|_| None);
         self.record(&caller, "deliver", target, recorded).await?;
-        taken
+        let (answer, admitted) = taken?;
+        admitted.keep();
+        Ok(answer)
     }
 
     /// How large a body may be, as the webhook says; if there is none, as most do.
@@ -72,7 +74,7 @@ impl ApiServer {
         &self,
         target: &Target,
         request: &WebhookRequest<'_>,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<(Value, AdmittedDelivery<'_>), ApiError> {
         let found = self.cache.object(&target.key()?);
         let found = found.filter(|webhook| webhook.spec["suspend"] != true);
         let now = moment(self.objects.time.now());
@@ -83,9 +85,10 @@ impl ApiServer {
         };
         let verified = self.verifier(&webhook).await?.verify(request, now);
         let verified = verified.map_err(|refusal| refused(&refusal))?;
-        self.deliveries
-            .check(webhook.metadata.uuid(), &verified, now)
-            .map_err(|refusal| refused(&refusal))?;
+        let admitted = self
+            .deliveries
+            .admit(webhook.metadata.uuid(), &verified, now);
+        let admitted = admitted.map_err(|refusal| refused(&refusal))?;
         let delivery = verified.id.clone().unwrap_or_else(new_uuid);
         let origin = WebhookOrigin {
             uid: webhook.metadata.uuid(),
@@ -94,11 +97,8 @@ impl ApiServer {
             received: now,
         };
         let mapped = mapped(&webhook, request.body, origin).map_err(|refusal| refused(&refusal))?;
-        let stored = self.store_events(&webhook, &mapped).await;
-        if stored.is_err() {
-            self.deliveries.forget(webhook.metadata.uuid(), &verified);
-        }
-        stored
+        let stored = self.store_events(&webhook, &mapped).await?;
+        Ok((stored, admitted))
     }
 
     /// Stores events; those that are known already are counted and nothing more.
@@ -178,23 +178,50 @@ impl ApiServer {
 }
 
 impl Deliveries {
-    fn check(
+    fn admit(
         &self,
         webhook: &str,
         verified: &VerifiedDelivery,
         now: jiff::Timestamp,
-    ) -> Result<(), WebhookRefusal> {
+    ) -> Result<AdmittedDelivery<'_>, WebhookRefusal> {
         let mut known = self.0.lock();
         if known.len() >= MAX_WEBHOOKS && !known.contains_key(webhook) {
             known.pop_first();
         }
         let memory = known.entry(webhook.to_owned()).or_default();
-        memory.admit(verified, now)
+        memory.admit(verified, now)?;
+        Ok(AdmittedDelivery {
+            deliveries: self,
+            webhook: webhook.to_owned(),
+            verified: Some(verified.clone()),
+        })
     }
 
     fn forget(&self, webhook: &str, verified: &VerifiedDelivery) {
         if let Some(memory) = self.0.lock().get_mut(webhook) {
             memory.forget(verified);
+        }
+    }
+}
+
+/// A request that is being taken. Unless it is kept, also when its sender is gone in between, the sender can send it again.
+struct AdmittedDelivery<'d> {
+    deliveries: &'d Deliveries,
+    webhook: String,
+    verified: Option<VerifiedDelivery>,
+}
+
+impl AdmittedDelivery<'_> {
+    /// The request was taken: the same one again is a repetition.
+    fn keep(mut self) {
+        self.verified = None;
+    }
+}
+
+impl Drop for AdmittedDelivery<'_> {
+    fn drop(&mut self) {
+        if let Some(verified) = self.verified.take() {
+            self.deliveries.forget(&self.webhook, &verified);
         }
     }
 }

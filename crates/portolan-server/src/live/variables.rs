@@ -19,7 +19,7 @@ use super::{is_passing, moment};
 use crate::error::ApiError;
 use crate::events::NewEvent;
 use crate::objects::{Author, key_of};
-use crate::runs::{FiredRun, MadeBy, is_over, wanted_run};
+use crate::runs::{FiredRun, MadeBy, is_over};
 use crate::server::ApiServer;
 
 /// The name that these runs are made under.
@@ -97,7 +97,7 @@ impl VariableController {
             return Ok(());
         }
         let now = moment(self.server.objects.time.now());
-        let wanted = match wanted_run(&self.server.cache, variable, now) {
+        let wanted = match self.server.wanted_run(variable, now).await {
             Ok(wanted) => wanted,
             // As long as no new values are due, the ones that are there stay as good as they were.
             Err(_) if variable.status.get("version").is_some() && !is_time(variable, now) => {

@@ -12,9 +12,7 @@ use portolan_fleet::{
     RunEffect, RunState, Stage, StepReport, advance,
 };
 use portolan_kinds::KindObject;
-use portolan_kinds::wire::SealedValues;
 use portolan_store::{Epoch, Ownership, StoreError};
-use prost::Message as _;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -24,7 +22,7 @@ use super::record::{
     NodeRecord, RecordWrite, RunRecords, SideRecord, StoredBook, StoredNode, StoredPlan,
     StoredResult, StoredState, read_nodes, read_records,
 };
-use super::request::bound_to;
+use super::sealed::RunSecrets;
 use super::side::SideTable;
 use super::step_news::StepNews;
 use crate::error::ApiError;
@@ -51,7 +49,7 @@ pub(super) struct ActiveRun {
     pub(super) book: StoredBook,
     pub(super) nodes: Vec<StoredNode>,
     pub(super) positions: BTreeMap<String, usize>,
-    secret: Map<String, Value>,
+    secret: RunSecrets,
     peers: Value,
     pub(super) epoch: Epoch,
     pub(super) state: RunState,
@@ -159,7 +157,7 @@ impl ActiveRun {
                 records.read(store, keys::segment(&uuid, segment)).await?;
             kept.extend(part.unwrap_or_default());
         }
-        let secret = open_secrets(objects, run, &uuid).await?;
+        let secret = RunSecrets::read(objects, run).await?;
         let mut sides = Vec::new();
         for (key, side, revision) in read_records(store, keys::sides(&uuid)).await? {
             records.know(key, revision);
@@ -675,9 +673,13 @@ impl ActiveRun {
     pub(super) fn add_book(&self, node: &str, order: &mut RunOrder) {
         let about = self.stored_node(node);
         let mut inputs = self.plan.inputs.clone();
-        inputs.extend(self.secret.clone());
+        inputs.extend(self.secret.inputs.clone());
+        let mut variables = about.map(|node| node.variables.clone());
+        if let (Some(variables), Some(secret)) = (&mut variables, self.secret.variables.get(node)) {
+            variables.extend(secret.clone());
+        }
         let values = json!({
-            "inputs": inputs, "variables": about.map(|node| &node.variables), "node": about.map(|node| &node.about),
+            "inputs": inputs, "variables": variables, "secretVariables": self.plan.secret_variables, "node": about.map(|node| &node.about),
             "peers": self.peers, "nodes": self.plan.known_nodes, "tags": self.plan.tags, "skipTags": self.plan.skip_tags,
             "isFirst": self.state.first.as_deref() == Some(node), "plan": about.and_then(|node| node.plan.as_ref()),
             "isExec": self.plan.is_exec,
@@ -744,24 +746,6 @@ fn cut(text: String) -> String {
         text.get(..end).unwrap_or_default(),
         text.len() - end
     )
-}
-
-async fn open_secrets(
-    objects: &Objects,
-    run: &KindObject,
-    uuid: &str,
-) -> Result<Map<String, Value>, ApiError> {
-    let Some(record) = objects.store.get(keys::secrets(uuid)).await? else {
-        return Ok(Map::new());
-    };
-    let sealed = SealedValues::decode(record.value.as_ref());
-    let sealed = sealed.map_err(|error| ApiError::internal(error.to_string()))?;
-    let sealer = objects.sealer.as_ref();
-    let sealer =
-        sealer.ok_or_else(|| ApiError::unavailable("this server has no key for secrets"))?;
-    sealer
-        .open(&sealed, &bound_to(run))
-        .map_err(|error| ApiError::internal(error.to_string()))
 }
 
 #[cfg(test)]

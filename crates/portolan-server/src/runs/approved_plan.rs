@@ -4,7 +4,7 @@
 //! a run is made only if nothing of it has changed: the nodes, their variables, and what the namespace may target. Each agent
 //! looks at its node once more and begins nothing if it finds something else than the plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use portolan_fleet::{PlannedBook, RunReport, plan_digest, plan_of, planned_steps};
@@ -20,6 +20,9 @@ use crate::server::{ApiServer, Target};
 
 /// How long a plan can be applied.
 const PLAN_LIFE: Duration = Duration::from_hours(1);
+
+/// The most differences of a node that are told.
+const MAX_DIFFERENCES: usize = 10;
 
 /// Which plan a caller wants to have applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +61,18 @@ impl ApprovedPlan {
     }
 
     /// The nodes of the new run in the order of the plan, each with what was found on it.
-    pub(super) fn pin(&self, nodes: Vec<StoredNode>) -> Result<Vec<StoredNode>, ApiError> {
+    pub(super) fn pin(
+        &self,
+        nodes: Vec<StoredNode>,
+        secret_inputs: &BTreeMap<String, String>,
+    ) -> Result<Vec<StoredNode>, ApiError> {
+        for (name, digest) in &self.stored.secret_inputs {
+            if secret_inputs.get(name) != Some(digest) {
+                return Err(changed(format!(
+                    "the secret input `{name}` is not the one that the plan was made with"
+                )));
+            }
+        }
         let mut nodes: BTreeMap<String, StoredNode> = nodes
             .into_iter()
             .map(|node| (node.uuid.clone(), node))
@@ -71,10 +85,15 @@ impl ApprovedPlan {
                     "node {name} is not the one that the plan is about"
                 )));
             };
-            if node.variables != planned.variables {
+            let mut differences = pin_differences(&planned.pins, &node.pins);
+            if differences.is_empty() {
+                differences = value_differences(&planned.variables, &node.variables);
+            }
+            if !differences.is_empty() {
                 let message = format!(
-                    "variables of node {} have changed since the plan",
-                    node.name
+                    "variables of node {} are not those of the plan: {}",
+                    node.name,
+                    differences.join("; ")
                 );
                 return Err(changed(message));
             }
@@ -116,10 +135,15 @@ impl ApiServer {
         let report = self.run_report(target, None).await?;
         let report = RunReport::read(&report)
             .ok_or_else(|| ApiError::internal("the records of a run cannot be read"))?;
+        let mut versions = BTreeMap::new();
+        for node in read_nodes(store, run.metadata.uuid()).await? {
+            versions.extend(node.pins);
+        }
         let book = PlannedBook {
             name: run.spec["book"].as_str().unwrap_or_default(),
             digest: &stored.digest,
             inputs: &stored.inputs,
+            versions: &versions,
         };
         let plan = plan_of(book, &report);
         Ok((plan, stored, report))
@@ -186,6 +210,46 @@ pub(super) fn planned_inputs(
         inputs.insert(name, value);
     }
     Ok(inputs)
+}
+
+/// How the versions of what variables are made from differ from those of a plan.
+fn pin_differences(
+    planned: &BTreeMap<String, String>,
+    now: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let all: BTreeSet<&String> = planned.keys().chain(now.keys()).collect();
+    let differences = all
+        .into_iter()
+        .filter_map(|name| match (planned.get(name), now.get(name)) {
+            (Some(before), Some(after)) if before == after => None,
+            (Some(before), Some(after)) => {
+                Some(format!("{name} was at {before} and is at {after}"))
+            }
+            (Some(_), None) => Some(format!("{name} is not used any more")),
+            (None, _) => Some(format!("{name} was not used")),
+        });
+    short(differences)
+}
+
+/// Which variables have other values than in a plan.
+fn value_differences(planned: &Map<String, Value>, now: &Map<String, Value>) -> Vec<String> {
+    let all: BTreeSet<&String> = planned.keys().chain(now.keys()).collect();
+    let differs = |name: &&String| planned.get(*name) != now.get(*name);
+    short(
+        all.into_iter()
+            .filter(differs)
+            .map(|name| format!("`{name}` has another value")),
+    )
+}
+
+fn short(differences: impl Iterator<Item = String>) -> Vec<String> {
+    let mut differences: Vec<String> = differences.collect();
+    let more = differences.len().saturating_sub(MAX_DIFFERENCES);
+    differences.truncate(MAX_DIFFERENCES);
+    if more > 0 {
+        differences.push(format!("and {more} more"));
+    }
+    differences
 }
 
 fn changed(message: String) -> ApiError {

@@ -9,6 +9,7 @@ use portolan_git::FetchOptions;
 use portolan_kinds::find_kind;
 use portolan_kinds::wire::{RepositorySpec, Source};
 use portolan_modules::{BookFiles, NoBookFiles};
+use portolan_vfs::Vfs;
 use serde_json::{Value, json};
 
 use super::files::FileShelf;
@@ -46,13 +47,17 @@ impl ApiServer {
         };
         let files: Arc<dyn BookFiles> = match source {
             None => Arc::new(NoBookFiles),
-            Some(source) => Arc::new(self.commit_files(source).await?),
+            Some(source) => {
+                let tree = self.tree_of(source, "the book").await?;
+                Arc::new(TreeFiles::beside(tree, Utf8Path::new(source.path())))
+            }
         };
         let includes = Arc::new(self.with_includes(files)?);
         let recorded = Arc::new(RecordedFiles::new(includes));
         compile_with(
             &book,
             selection,
+            &BTreeSet::new(),
             Arc::clone(&recorded) as Arc<dyn BookFiles>,
         )
         .await?;
@@ -64,8 +69,12 @@ impl ApiServer {
         Ok((book, commit))
     }
 
-    /// The files of the commit that an object comes from.
-    async fn commit_files(&self, source: &Source) -> Result<TreeFiles, ApiError> {
+    /// The files of the commit that an object comes from. `what` it is, for messages.
+    pub(super) async fn tree_of(
+        &self,
+        source: &Source,
+        what: &str,
+    ) -> Result<Box<dyn Vfs>, ApiError> {
         let kind =
             find_kind("Repository").ok_or_else(|| ApiError::internal("no kind Repository"))?;
         let key = ObjectKey::new(kind, None, source.repository());
@@ -75,15 +84,13 @@ impl ApiServer {
         let spec = found.object.typed_spec::<RepositorySpec>();
         let spec = spec.map_err(|_| ApiError::internal("the Repository cannot be read"))?;
         let (options, commit) = (self.source.clone(), source.commit().to_owned());
-        let path = source.path().to_owned();
         let tree = tokio::task::spawn_blocking(move || commit_tree(&spec, &options, &commit));
         let tree = tree
             .await
             .map_err(|error| ApiError::internal(error.to_string()))?;
-        let tree = tree.map_err(|reason| {
-            ApiError::unavailable(format!("cannot read the commit of the book: {reason}"))
-        })?;
-        Ok(TreeFiles::beside(tree, Utf8Path::new(&path)))
+        tree.map_err(|reason| {
+            ApiError::unavailable(format!("cannot read the commit of {what}: {reason}"))
+        })
     }
 
     /// Adds what the book includes from repositories.

@@ -17,6 +17,7 @@ use super::active::{ActiveRun, How, Outgoing, Surroundings, Wishes, stop};
 use super::files::{FileShelf, all_files, remove_file};
 use super::keys;
 use super::record::{StoredBook, delete_run};
+use super::sealed::RunSecrets;
 use super::target::FleetView;
 use crate::agents::AgentHub;
 use crate::cache::Cache;
@@ -449,11 +450,7 @@ impl RunController {
 
     /// Forgets the secrets of a run that has ended. That it ended is reported where its status is seen to change.
     async fn finish(&self, run: &ActiveRun) -> Result<(), ApiError> {
-        let store = &self.objects.store;
-        if let Some(secrets) = store.get(keys::secrets(&run.uuid)).await? {
-            let remove = portolan_store::Transaction::remove(secrets.key, secrets.mod_revision);
-            store.commit(remove).await?;
-        }
+        RunSecrets::remove(&self.objects, &run.uuid).await?;
         Ok(())
     }
 

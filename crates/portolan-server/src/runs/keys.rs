@@ -5,6 +5,7 @@
 //! /portolan/v1/run/<uuid>/plan                    what the run was made from
 //! /portolan/v1/run/<uuid>/nodes/<segment>         64 nodes with their variables, as they were when the run was made
 //! /portolan/v1/run/<uuid>/secrets                 secret inputs, encrypted; gone when the run ends
+//! /portolan/v1/run/<uuid>/variables/<number>      secret variables of some nodes, encrypted; gone when the run ends
 //! /portolan/v1/run/<uuid>/state                   how far the run is
 //! /portolan/v1/run/<uuid>/segment/<segment>       how far 64 nodes are
 //! /portolan/v1/run/<uuid>/log/<node>/<revision>-<number>   what a node reported
@@ -53,6 +54,15 @@ pub(super) fn nodes(uuid: &str, segment: usize) -> String {
 
 pub(super) fn secrets(uuid: &str) -> String {
     format!("{ROOT}run/{uuid}/secrets")
+}
+
+/// The prefix of secret variables of a run.
+pub(super) fn all_secret_variables(uuid: &str) -> String {
+    format!("{ROOT}run/{uuid}/variables/")
+}
+
+pub(super) fn secret_variables(uuid: &str, number: usize) -> String {
+    format!("{ROOT}run/{uuid}/variables/{number:06}")
 }
 
 pub(super) fn state(uuid: &str) -> String {

@@ -18,6 +18,7 @@ use crate::keys::ObjectKey;
 use crate::server::ApiServer;
 
 /// What is known of values that a step made.
+#[derive(Clone)]
 pub(super) struct ProducedValues {
     pub(super) version: Option<u32>,
     /// Why a run cannot use them.
@@ -78,55 +79,70 @@ pub(crate) struct WantedRun {
     pub(crate) digest: String,
 }
 
-/// What the next run for a variable is made from, or why it cannot be made.
-pub(crate) fn wanted_run(
-    cache: &Cache,
-    variable: &KindObject,
-    now: Timestamp,
-) -> Result<WantedRun, String> {
-    let dynamic = &variable.spec["dynamic"];
-    let namespace = variable.namespace().unwrap_or_default();
-    let name = dynamic["taskBook"].as_str().unwrap_or_default();
-    let kind = find_kind("TaskBook").ok_or("no kind TaskBook")?;
-    let book = cache.object(&ObjectKey::new(kind, Some(namespace), name));
-    let book = book.ok_or_else(|| format!("there is no TaskBook {name}"))?;
-    let selector = dynamic.get("selector").and_then(Value::as_str);
-    let selector: Option<Selector> = selector
-        .map(str::parse)
-        .transpose()
-        .map_err(|error| format!("`selector`: {error}"))?;
-    let view = FleetView::new(cache);
-    let narrowing = Narrowing {
-        selector,
-        nodes: Vec::new(),
-    };
-    let nodes = view.targets(namespace, &book.spec["target"], &narrowing, "");
-    let mut nodes = nodes.map_err(|error| error.message)?;
-    nodes.retain(|node| node.status["state"] == "ready");
-    // The node that made the last values makes the next ones, as long as it is there.
-    let before = variable.status["producer"]["node"].as_str();
-    nodes.sort_by_key(|node| (Some(node.name()) != before, node.name().to_owned()));
-    let node = nodes.first().ok_or("none of its nodes is ready")?;
-    let used = book.spec["vars"].as_object().cloned().unwrap_or_default();
-    let values = Variables::new(cache, namespace, now).of(&view, node, &used);
-    let mut values = values.map_err(|error| error.message)?.values;
-    values.retain(|name, _| used.contains_key(name));
-    let mut hasher = FieldHasher::of("variable of a step");
-    hasher
-        .add(book.metadata.uuid())
-        .add(&book.metadata.generation().to_string())
-        .add(dynamic["step"].as_str().unwrap_or_default())
-        .add(&dynamic["results"].to_string())
-        .add(node.metadata.uuid())
-        .add(&Value::Object(values).to_string());
-    Ok(WantedRun {
-        book: name.to_owned(),
-        node: node.name().to_owned(),
-        digest: hasher.finish().hex(),
-    })
-}
-
 impl ApiServer {
+    /// What the next run for a variable is made from, or why it cannot be made.
+    pub(crate) async fn wanted_run(
+        &self,
+        variable: &KindObject,
+        now: Timestamp,
+    ) -> Result<WantedRun, String> {
+        let cache = &self.cache;
+        let dynamic = &variable.spec["dynamic"];
+        let namespace = variable.namespace().unwrap_or_default();
+        let name = dynamic["taskBook"].as_str().unwrap_or_default();
+        let kind = find_kind("TaskBook").ok_or("no kind TaskBook")?;
+        let book = cache.object(&ObjectKey::new(kind, Some(namespace), name));
+        let book = book.ok_or_else(|| format!("there is no TaskBook {name}"))?;
+        let selector = dynamic.get("selector").and_then(Value::as_str);
+        let selector: Option<Selector> = selector
+            .map(str::parse)
+            .transpose()
+            .map_err(|error| format!("`selector`: {error}"))?;
+        let view = FleetView::new(cache);
+        let narrowing = Narrowing {
+            selector,
+            nodes: Vec::new(),
+        };
+        let nodes = view.targets(namespace, &book.spec["target"], &narrowing, "");
+        let mut nodes = nodes.map_err(|error| error.message)?;
+        nodes.retain(|node| node.status["state"] == "ready");
+        // The node that made the last values makes the next ones, as long as it is there.
+        let before = variable.status["producer"]["node"].as_str();
+        nodes.sort_by_key(|node| (Some(node.name()) != before, node.name().to_owned()));
+        let node = nodes.first().ok_or("none of its nodes is ready")?;
+        let used = book.spec["vars"].as_object().cloned().unwrap_or_default();
+        let mut variables = Variables::new(cache, namespace, now);
+        variables.ask_for(&used);
+        let one = std::slice::from_ref(node);
+        let read = self.read_variable_files(&mut variables, &view, one).await;
+        read.map_err(|error| error.message)?;
+        // Secrets are not opened for this: their versions stand for them.
+        let seen = variables.of(&view, node, &used);
+        let seen = seen.map_err(|error| error.message)?;
+        let mut values = seen.values;
+        values.retain(|name, _| used.contains_key(name));
+        let mut hasher = FieldHasher::of("variable of a step");
+        hasher
+            .add(book.metadata.uuid())
+            .add(&book.metadata.generation().to_string())
+            .add(dynamic["step"].as_str().unwrap_or_default())
+            .add(&dynamic["results"].to_string())
+            .add(node.metadata.uuid())
+            .add(&Value::Object(values).to_string());
+        for (name, version) in seen
+            .pins
+            .iter()
+            .filter(|(name, _)| name.starts_with("Secret "))
+        {
+            hasher.add(name).add(version);
+        }
+        Ok(WantedRun {
+            book: name.to_owned(),
+            node: node.name().to_owned(),
+            digest: hasher.finish().hex(),
+        })
+    }
+
     /// What a step with `runOn: first` gave in a run; `None` if it gave nothing.
     pub(crate) async fn shared_result(
         &self,

@@ -67,6 +67,12 @@ pub(super) struct StoredPlan {
     pub(super) digest: String,
     /// Values of inputs, without secret ones.
     pub(super) inputs: Map<String, Value>,
+    /// Digests of secret inputs by a key of the servers, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) secret_inputs: BTreeMap<String, String>,
+    /// Names of variables whose values are secret.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) secret_variables: BTreeSet<String>,
     pub(super) tags: Vec<String>,
     pub(super) skip_tags: Vec<String>,
     /// Whether the book asks for the nodes of the run.
@@ -133,7 +139,11 @@ pub(super) struct StoredNode {
     pub(super) uuid: String,
     /// Name, address, labels and exported facts, as books see them.
     pub(super) about: Value,
+    /// Without secret ones.
     pub(super) variables: Map<String, Value>,
+    /// The versions of what its variables are made from, by names: objects, and files of commits.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) pins: BTreeMap<String, String>,
     /// What an approved plan found on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) plan: Option<Value>,

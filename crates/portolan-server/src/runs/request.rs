@@ -11,7 +11,6 @@ use portolan_fleet::{
 };
 use portolan_kinds::{KindObject, find_kind};
 use portolan_modules::BookFiles;
-use prost::Message as _;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -19,17 +18,17 @@ use super::approved_plan::{PlanReference, planned_inputs};
 use super::controller::is_over;
 use super::files::{FileShelf, ShelvedFiles};
 use super::fired::MadeBy;
+use super::frozen::FrozenNodes;
 use super::keys::{self, SEGMENT_NODES};
 use super::plan::{delegations, has_news, run_plan};
 use super::record::{
     NodeRecord, RecordWrite, RunRecords, StoredBook, StoredNode, StoredPlan, StoredState,
     read_nodes, read_progress,
 };
+use super::sealed::RunSecrets;
 use super::target::{FleetView, Narrowing};
-use super::variables::Variables;
 use crate::clock::rfc3339;
 use crate::error::{ApiError, RefusalReason};
-use crate::live::moment;
 use crate::objects::{Author, key_of, new_uuid};
 use crate::seal::Sealer;
 use crate::server::{ApiServer, Caller, Target};
@@ -355,7 +354,8 @@ impl ApiServer {
             (None, None) => self.stored_book(target, &shelf, &selection).await?,
         };
         shelf.touch(&stored_book.files).await?;
-        let compiled = compile_book(&stored_book, &selection, &shelf).await?;
+        let none = BTreeSet::new();
+        let mut compiled = compile_book(&stored_book, &selection, &none, &shelf).await?;
         if compiled.name != book_name {
             return Err(ApiError::bad_request(format!(
                 "the book is called {}, not {book_name}",
@@ -381,43 +381,22 @@ impl ApiServer {
             inputs.into_iter().partition(|(name, _)| is_secret(name));
         let view = FleetView::new(&self.cache);
         let nodes = view.targets(&namespace, &compiled.run.target, &request.narrowing, &name)?;
-        let now = moment(self.objects.time.now());
-        let variables = Variables::new(&self.cache, &namespace, now);
-        let mut versions = BTreeMap::new();
-        let mut frozen = Vec::with_capacity(nodes.len());
-        for node in &nodes {
-            let seen = variables.of(&view, node, &compiled.vars)?;
-            versions.extend(seen.versions);
-            frozen.push(StoredNode {
-                name: node.name().to_owned(),
-                uuid: node.metadata.uuid().to_owned(),
-                about: about(node),
-                variables: seen.values,
-                plan: None,
-            });
-        }
-        if let Some(plan) = &approved {
-            frozen = plan.pin(frozen)?;
-        }
         let delegated = delegations(&view, &namespace, &compiled)?;
-        let is_target = |uuid: &str| frozen.iter().any(|node| node.uuid == uuid);
-        let mut delegates = Vec::new();
-        for node in view.granted(&namespace) {
-            let uuid = node.metadata.uuid();
-            let is_asked = delegated
-                .values()
-                .any(|one| one.nodes.iter().any(|known| known == uuid));
-            if is_asked && !is_target(uuid) {
-                let seen = variables.of(&view, &node, &compiled.vars)?;
-                versions.extend(seen.versions);
-                delegates.push(StoredNode {
-                    name: node.name().to_owned(),
-                    uuid: uuid.to_owned(),
-                    about: about(&node),
-                    variables: seen.values,
-                    plan: None,
-                });
-            }
+        let frozen = self.freeze(caller, &namespace, &compiled, &view, &nodes, &delegated);
+        let FrozenNodes {
+            nodes: mut frozen,
+            delegates,
+            versions,
+            secret: secret_variables,
+            secret_names,
+        } = frozen.await?;
+        if !secret_names.is_empty() {
+            // Steps that use a secret variable are sensitive, and it must not come where others can read it.
+            compiled = compile_book(&stored_book, &selection, &secret_names, &shelf).await?;
+        }
+        let secret_inputs = self.digests_of(&namespace, &book_name, &secret);
+        if let Some(plan) = &approved {
+            frozen = plan.pin(frozen, &secret_inputs)?;
         }
         let plan = StoredPlan {
             run: RunPlan {
@@ -432,6 +411,8 @@ impl ApiServer {
             is_exec: request.is_exec,
             digest: compiled.digest.to_string(),
             inputs,
+            secret_inputs,
+            secret_variables: secret_names,
             tags: selection.tags.iter().cloned().collect(),
             skip_tags: selection.skip.iter().cloned().collect(),
             wants_peers: compiled.asks_fleet.peers,
@@ -459,7 +440,10 @@ impl ApiServer {
             book: stored_book,
             plan,
             nodes: frozen,
-            secret,
+            secret: RunSecrets {
+                inputs: secret,
+                variables: secret_variables,
+            },
         };
         self.store_run(run, parts, request.made_by).await
     }
@@ -483,22 +467,11 @@ impl ApiServer {
             transaction = transaction.and(by.with);
         }
         let uuid = created.object.metadata.uuid().to_owned();
-        let bound_to = bound_to(&created.object);
         let store = &self.objects.store;
         let mut records = RunRecords::default();
         records.write(store, None, parts.writes(&uuid)?).await?;
-        if !parts.secret.is_empty() {
-            let sealer = self.objects.sealer.as_ref();
-            let sealer = sealer
-                .ok_or_else(|| ApiError::unavailable("this server has no key for secrets"))?;
-            let sealed = sealer.seal(&parts.secret, &bound_to);
-            let sealed = sealed.map_err(|error| ApiError::internal(error.to_string()))?;
-            let write = RecordWrite {
-                key: keys::secrets(&uuid),
-                value: sealed.encode_to_vec(),
-            };
-            records.write(store, None, vec![write]).await?;
-        }
+        let secret = parts.secret.writes(&self.objects, &created.object)?;
+        records.write(store, None, secret).await?;
         let shown = created.object.name().to_owned();
         portolan_agent::failpoint("server-run-creating");
         let stored = self
@@ -513,6 +486,20 @@ impl ApiServer {
         })?;
         portolan_agent::failpoint("server-run-created");
         Ok(stored.object)
+    }
+
+    /// Stands for secret inputs, by their names.
+    fn digests_of(
+        &self,
+        namespace: &str,
+        book: &str,
+        secret: &Map<String, Value>,
+    ) -> BTreeMap<String, String> {
+        let digests = secret.iter().filter_map(|(name, value)| {
+            let digest = self.secret_digest(&[namespace, book, name.as_str()], value)?;
+            Some((name.clone(), digest))
+        });
+        digests.collect()
     }
 
     /// A name that says the book and the time; one that was asked for with a key is the same again.
@@ -556,7 +543,7 @@ struct RunParts {
     book: StoredBook,
     plan: StoredPlan,
     nodes: Vec<StoredNode>,
-    secret: Map<String, Value>,
+    secret: RunSecrets,
 }
 
 impl RunParts {
@@ -583,15 +570,11 @@ impl RunParts {
     }
 }
 
-/// What secret inputs of a run are bound to.
-pub(super) fn bound_to(run: &KindObject) -> String {
-    format!("{:?}/{}", key_of(run), run.metadata.uuid())
-}
-
 /// Compiles a book on a thread where it may take its time.
 pub(super) async fn compile_book(
     book: &StoredBook,
     selection: &TagSelection,
+    secret_vars: &BTreeSet<String>,
     shelf: &FileShelf,
 ) -> Result<Book, ApiError> {
     let files = book.files.iter();
@@ -602,19 +585,21 @@ pub(super) async fn compile_book(
             .collect(),
         handle: tokio::runtime::Handle::current(),
     };
-    compile_with(book, selection, Arc::new(files)).await
+    compile_with(book, selection, secret_vars, Arc::new(files)).await
 }
 
 /// Compiles a book with files from anywhere.
 pub(super) async fn compile_with(
     book: &StoredBook,
     selection: &TagSelection,
+    secret_vars: &BTreeSet<String>,
     files: Arc<dyn BookFiles>,
 ) -> Result<Book, ApiError> {
-    let (book, selection) = (book.clone(), selection.clone());
+    let (book, selection, secret_vars) = (book.clone(), selection.clone(), secret_vars.clone());
     let compiled = tokio::task::spawn_blocking(move || {
         let mut source = BookSource::new(&book.file, &book.text, files);
         source.selection = selection;
+        source.secret_vars = secret_vars;
         compile(&source).map_err(|faults| book_error(&faults))
     });
     compiled
@@ -668,7 +653,7 @@ fn read_inputs(book: &Book, given: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// A node as books see it: name, address, labels and exported facts.
-fn about(node: &KindObject) -> Value {
+pub(super) fn about(node: &KindObject) -> Value {
     let facts = node.status.get("facts").cloned().unwrap_or_default();
     let address = facts["addresses"][0].as_str().unwrap_or_default();
     let labels: BTreeMap<&String, &String> = node.metadata.labels.iter().collect();

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! Variables, bound ClusterVariables ──for this node──▶ fixed ones: portolan_trigger::resolve ┐
-//!                                                      expressions, by the same ranks        ├──▶ VariableGraph ──▶ values
+//! files of their commits ────────────▶                 expressions, by the same ranks        ├──▶ VariableGraph ──▶ values
+//! Secrets ───────────────────────────▶                                                       ┘
 //! ```
 //!
 //! Expressions are computed for each node when a run is made, from the values that the node has then, so they are never
-//! older than what they read.
+//! older than what they read. Values of Secrets are read only for a run whose book uses them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,13 +15,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use portolan_kinds::{KindObject, find_kind};
 use portolan_trigger::{
-    MergeRule, ResolvedVariables, SourceRole, StaleRule, VariableDefinition, VariableExplanation,
-    VariableGraph, VariableProducer, VariableScope, VariableSource, resolve, variables_read,
+    ResolvedVariables, SourceRole, StaleRule, VariableDefinition, VariableExplanation,
+    VariableGraph, VariableProducer, VariableSource, resolve, variables_read,
 };
 use serde_json::{Map, Value, json};
 
-use super::produced::ProducedValues;
 use super::target::FleetView;
+use super::variable_files::{FileSource, ReadFiles};
+use super::variable_sources::{ScopedSource, SourceNodes};
 use crate::cache::Cache;
 use crate::error::ApiError;
 use crate::live::moment;
@@ -30,29 +32,24 @@ use crate::server::{ApiServer, Caller, Target};
 /// The variables that runs of a namespace can see.
 pub(super) struct Variables {
     pub(super) sources: Vec<ScopedSource>,
-}
-
-/// Values for some nodes.
-pub(super) struct ScopedSource {
-    nodes: SourceNodes,
-    /// Fixed values, or those that a step made; or expressions, as texts.
-    pub(super) source: VariableSource,
-    pub(super) is_computed: bool,
-    /// What is known of values that a step made.
-    pub(super) produced: Option<ProducedValues>,
+    /// Sources whose values are in files.
+    pub(super) files: Vec<FileSource>,
+    pub(super) read: ReadFiles,
+    /// The variables that somebody asks for, and what they may read; all of them without it.
+    pub(super) wanted: Option<BTreeSet<String>>,
+    /// Whether values of Secrets are here.
+    pub(super) is_opened: bool,
 }
 
 /// What a run takes of the variables of a node.
 pub(super) struct FrozenVariables {
     pub(super) values: Map<String, Value>,
+    /// Secret values that the book uses; none unless Secrets were opened.
+    pub(super) secret: Map<String, Value>,
     /// The versions of values that steps made, by the names of their Variables.
     pub(super) versions: BTreeMap<String, u32>,
-}
-
-enum SourceNodes {
-    All,
-    Groups(Vec<String>),
-    Node(String),
+    /// The version of everything that the values that the book uses are made from, by its name.
+    pub(super) pins: BTreeMap<String, String>,
 }
 
 /// The variables of a node, and where each came from.
@@ -63,8 +60,11 @@ struct NodeVariables {
     /// Names of computed values.
     computed: BTreeSet<String>,
     versions: BTreeMap<String, u32>,
+    pins: BTreeMap<String, String>,
     /// Names of values that are secret, or were computed from such.
     sensitive: BTreeSet<String>,
+    /// The values of files that concern the node.
+    of_files: Vec<ScopedSource>,
 }
 
 impl Variables {
@@ -91,11 +91,15 @@ impl Variables {
         };
         let own = all("Variable", Some(namespace));
         let mut books = None;
-        let mut sources = Vec::new();
+        let (mut sources, mut files) = (Vec::new(), Vec::new());
         for variable in &own {
-            let Some(mut source) = own_source(variable, now) else {
+            files.extend(FileSource::of(variable));
+            let Some(mut source) = ScopedSource::own(variable, now) else {
                 continue;
             };
+            for place in source.secrets.values_mut() {
+                place.find(cache, namespace);
+            }
             if let Some(produced) = &mut source.produced {
                 let books = books.get_or_insert_with(|| all("TaskBook", Some(namespace)));
                 let name = variable.spec["dynamic"]["taskBook"].as_str();
@@ -124,7 +128,7 @@ impl Variables {
                 let shown = format!("ClusterVariable {name} (binding {})", binding.name());
                 let source = shared
                     .get(name)
-                    .and_then(|variable| source_of(variable, shown, nodes, now));
+                    .and_then(|variable| ScopedSource::of(variable, shown, nodes, now));
                 sources.extend(source.map(|mut source| {
                     source.source.is_own = false;
                     source.source.position = position;
@@ -132,7 +136,34 @@ impl Variables {
                 }));
             }
         }
-        Self { sources }
+        Self {
+            sources,
+            files,
+            read: ReadFiles::default(),
+            wanted: None,
+            is_opened: false,
+        }
+    }
+
+    /// Keeps to what somebody asks for, and what that may read on any node.
+    pub(super) fn ask_for(&mut self, used: &Map<String, Value>) {
+        let mut reads: BTreeMap<&String, BTreeSet<String>> = BTreeMap::new();
+        for source in self.sources.iter().filter(|source| source.is_computed) {
+            for (key, value) in &source.source.values {
+                // What cannot be read is told when it is computed.
+                let text = value.as_str().unwrap_or_default();
+                let of_key = reads.entry(key).or_default();
+                of_key.extend(variables_read(text).unwrap_or_default());
+            }
+        }
+        let mut wanted = BTreeSet::new();
+        let mut waiting: Vec<String> = used.keys().cloned().collect();
+        while let Some(name) = waiting.pop() {
+            if wanted.insert(name.clone()) {
+                waiting.extend(reads.get(&name).into_iter().flatten().cloned());
+            }
+        }
+        self.wanted = Some(wanted);
     }
 
     /// The variables of a node for a book, which names those that it uses. Others are computed for nobody, so that one that
@@ -143,21 +174,18 @@ impl Variables {
         node: &KindObject,
         used: &Map<String, Value>,
     ) -> Result<FrozenVariables, ApiError> {
-        let mut found = self.resolved(view, node, Some(used))?;
-        if let Some(name) = used.keys().find(|name| found.sensitive.contains(*name)) {
-            let message = format!(
-                "node {}: variable {name} is sensitive, and runs show the variables that they use",
-                node.name()
-            );
-            return Err(ApiError::bad_request(message)
-                .hint("give it to the book as an input with `secret: true`"));
-        }
-        found
+        let found = self.resolved(view, node, Some(used))?;
+        let is_secret = |name: &String| found.sensitive.contains(name);
+        let (mut secret, values): (Map<_, _>, Map<_, _>) = found
             .values
-            .retain(|name, _| !found.sensitive.contains(name));
+            .into_iter()
+            .partition(|(name, _)| is_secret(name));
+        secret.retain(|name, _| self.is_opened && used.contains_key(name));
         Ok(FrozenVariables {
-            values: found.values,
+            values,
+            secret,
             versions: found.versions,
+            pins: found.pins,
         })
     }
 
@@ -168,11 +196,10 @@ impl Variables {
         used: Option<&Map<String, Value>>,
     ) -> Result<NodeVariables, ApiError> {
         let groups = view.groups_of(node);
-        let concerned: Vec<&ScopedSource> = self
-            .sources
-            .iter()
-            .filter(|source| source.concerns(node.name(), &groups))
-            .collect();
+        let of_files = self.values_of_files(node, &groups)?;
+        let concerned = self.sources.iter();
+        let concerned = concerned.filter(|source| source.nodes.has(node.name(), &groups));
+        let concerned: Vec<&ScopedSource> = concerned.chain(&of_files).collect();
         let sources: Vec<VariableSource> = concerned.iter().map(|one| one.source.clone()).collect();
         let explained = resolve(&sources).map_err(|conflicts| {
             let all: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
@@ -201,13 +228,26 @@ impl Variables {
             Some(used) => reached(&explained, &computed, used),
             None => explained.values().keys().cloned().collect(),
         };
-        let needed = reached.intersection(&computed).cloned().collect();
-        let mut versions = BTreeMap::new();
+        let mut needed: BTreeSet<String> = reached.intersection(&computed).cloned().collect();
+        let mut hidden = BTreeSet::new();
+        if !self.is_opened {
+            hidden = secret_ones(&explained, &computed, &reached);
+            needed.retain(|name| !hidden.contains(name));
+        }
+        let (mut versions, mut pins) = (BTreeMap::new(), BTreeMap::new());
         for key in &reached {
             let Some(explanation) = explained.explain(key) else {
                 continue;
             };
             for source in concerned.iter().filter(|one| is_origin(explanation, one)) {
+                pins.extend(source.pins.iter().cloned());
+                if let Some(place) = source.secrets.get(key) {
+                    pins.insert(format!("Secret {}", place.secret), place.version.clone());
+                    let fault = place.fault_for(node.name(), &groups);
+                    if let (Some(_), true, Some(why)) = (used, self.is_opened, fault) {
+                        return Err(wrong(format!("variable `{key}`: {why}")));
+                    }
+                }
                 let Some(produced) = &source.produced else {
                     continue;
                 };
@@ -219,13 +259,20 @@ impl Variables {
                 versions.extend(produced.version.map(|version| (name.to_owned(), version)));
             }
         }
-        let (values, sensitive) = compute(&explained, &computed, &needed).map_err(wrong)?;
+        let made = compute(&explained, &computed, &needed).map_err(wrong)?;
+        let (mut values, mut sensitive) = made;
+        for name in hidden {
+            values.insert(name.clone(), Value::Null);
+            sensitive.insert(name);
+        }
         Ok(NodeVariables {
             values,
             explained,
             computed,
             versions,
+            pins,
             sensitive,
+            of_files,
         })
     }
 }
@@ -233,6 +280,20 @@ impl Variables {
 fn is_origin(explained: &VariableExplanation, source: &ScopedSource) -> bool {
     let mut origins = explained.origins.values();
     origins.any(|origin| *origin == source.source.name)
+}
+
+/// Those of some names that are secret, or are computed from secret ones.
+fn secret_ones(
+    explained: &ResolvedVariables,
+    computed: &BTreeSet<String>,
+    names: &BTreeSet<String>,
+) -> BTreeSet<String> {
+    let reads_secret = |name: &&String| {
+        let alone = Map::from_iter([((*name).clone(), Value::Null)]);
+        let all = reached(explained, computed, &alone);
+        all.iter().any(|name| explained.is_sensitive(name))
+    };
+    names.iter().filter(reads_secret).cloned().collect()
 }
 
 /// Names, and what their expressions read, directly or by others.
@@ -285,95 +346,20 @@ fn compute(
     let (mut values, mut sensitive) = (Map::new(), BTreeSet::new());
     for (key, _) in wanted {
         let used = graph.value(key, &made, now);
-        let used = used.map_err(|fault| fault.to_string())?;
+        let used = used.map_err(|fault| {
+            if graph.is_sensitive(key) {
+                // The reason could have a part of the value in it.
+                format!("variable `{key}`, which is secret, cannot be computed")
+            } else {
+                fault.to_string()
+            }
+        })?;
         values.insert(key.clone(), used.value.clone());
         if graph.is_sensitive(key) {
             sensitive.insert(key.clone());
         }
     }
     Ok((values, sensitive))
-}
-
-impl ScopedSource {
-    fn concerns(&self, node: &str, groups: &BTreeSet<&str>) -> bool {
-        match &self.nodes {
-            SourceNodes::All => true,
-            SourceNodes::Groups(names) => names.iter().any(|name| groups.contains(name.as_str())),
-            SourceNodes::Node(name) => name == node,
-        }
-    }
-}
-
-fn own_source(variable: &KindObject, now: Timestamp) -> Option<ScopedSource> {
-    let target = variable.spec.get("for").cloned().unwrap_or_default();
-    let node = target.get("node").and_then(Value::as_str);
-    let groups = target.get("groups").and_then(Value::as_array);
-    let nodes = match (node, groups) {
-        (Some(node), _) => SourceNodes::Node(node.to_owned()),
-        (None, Some(groups)) => {
-            let groups = groups.iter().filter_map(Value::as_str);
-            SourceNodes::Groups(groups.map(str::to_owned).collect())
-        }
-        (None, None) => SourceNodes::All,
-    };
-    let name = format!("Variable {}", variable.name());
-    source_of(variable, name, nodes, now)
-}
-
-/// The values of a variable; `None` if it has neither fixed ones nor expressions, and no step makes them.
-fn source_of(
-    variable: &KindObject,
-    name: String,
-    nodes: SourceNodes,
-    now: Timestamp,
-) -> Option<ScopedSource> {
-    let spec = &variable.spec;
-    let fixed = spec.get("values").and_then(Value::as_object);
-    let dynamic = spec.get("dynamic");
-    let expressions = dynamic.and_then(|dynamic| dynamic.get("expressions"));
-    let expressions = expressions.and_then(Value::as_object);
-    let (produced, made) = ProducedValues::of(variable, now).unzip();
-    let scope = match &nodes {
-        SourceNodes::All => VariableScope::All,
-        SourceNodes::Groups(_) => VariableScope::Group,
-        SourceNodes::Node(_) => VariableScope::Node,
-    };
-    let priority = spec.get("priority").and_then(Value::as_i64);
-    let is_sensitive = dynamic.is_some_and(|dynamic| dynamic["sensitive"] == true);
-    Some(ScopedSource {
-        nodes,
-        is_computed: fixed.is_none() && produced.is_none(),
-        produced,
-        source: VariableSource {
-            name,
-            scope,
-            is_own: true,
-            priority: priority
-                .and_then(|number| i32::try_from(number).ok())
-                .unwrap_or_default(),
-            position: 0,
-            merge: match spec.get("merge").and_then(Value::as_str) {
-                Some("deep") => MergeRule::Deep,
-                _ => MergeRule::Replace,
-            },
-            is_sensitive,
-            values: made.or_else(|| fixed.or(expressions).cloned())?,
-        },
-    })
-}
-
-impl Variables {
-    /// Says of candidates that a step made them, which version they are, and where they were made.
-    fn add_produced(&self, item: &mut Value) {
-        let candidates = item["candidates"].as_array_mut();
-        for candidate in candidates.into_iter().flatten() {
-            let mut sources = self.sources.iter();
-            let source = sources.find(|one| candidate["source"] == one.source.name.as_str());
-            if let Some(produced) = source.and_then(|source| source.produced.as_ref()) {
-                candidate["produced"] = produced.shown.clone();
-            }
-        }
-    }
 }
 
 impl ApiServer {
@@ -398,8 +384,12 @@ impl ApiServer {
             return Err(error.hint("a NodeGrant gives a namespace the nodes of a NodeGroup"));
         };
         let now = moment(self.objects.time.now());
-        let variables = Variables::new(&self.cache, namespace, now);
+        let mut variables = Variables::new(&self.cache, namespace, now);
+        let nodes = [Arc::clone(found)];
+        self.read_variable_files(&mut variables, &view, &nodes)
+            .await?;
         let resolved = variables.resolved(&view, found, None)?;
+        let sources = || variables.sources.iter().chain(&resolved.of_files);
         let items: Vec<Value> = resolved
             .values
             .iter()
@@ -408,7 +398,14 @@ impl ApiServer {
                 let is_computed = resolved.computed.contains(key);
                 let is_sensitive = resolved.sensitive.contains(key);
                 let mut item = shown(value, explanation, is_computed, is_sensitive);
-                variables.add_produced(&mut item);
+                for candidate in item["candidates"].as_array_mut().into_iter().flatten() {
+                    let mut sources = sources();
+                    let source =
+                        sources.find(|one| candidate["source"] == one.source.name.as_str());
+                    if let Some(source) = source {
+                        source.add_details(key, candidate);
+                    }
+                }
                 Some(item)
             })
             .collect();

@@ -8,7 +8,7 @@ use super::{ApiServer, Caller, Target};
 use crate::access::Action;
 use crate::error::{ApiError, RefusalReason};
 use crate::keys::is_event;
-use crate::live::{check_book_files, check_live};
+use crate::live::{check_files_beside, check_live};
 use crate::node_access::sign_event;
 use crate::objects::{Author, Deletion, Preconditions, key_of};
 use crate::runs::{is_over, write_without_circle};
@@ -86,7 +86,7 @@ impl ApiServer {
         }
         self.access.check_escalation(&caller.identity, &object)?;
         check_live(&self.access, &caller.identity, &object)?;
-        check_book_files(&object)?;
+        check_files_beside(&object)?;
         let mut object = object;
         if let (Some(node), Some(scope)) = (&caller.identity.node, self.scope_of(caller)) {
             sign_event(node, &scope, &mut object)?;

@@ -12,7 +12,7 @@ use portolan_http::Secret;
 use portolan_identity::{CaPin, EXPORTER_LABEL, EnrolClient, Enrolled, JoinToken, NodeKey};
 use portolan_listen::ListenConfig;
 use portolan_modules::Root;
-use portolan_server::{ApiServer, FleetClient, FleetMethod, ServerOptions};
+use portolan_server::{ApiServer, FleetClient, FleetError, FleetMethod, ServerOptions};
 use portolan_store::{Embedded, EmbeddedOptions, Store};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
@@ -97,15 +97,21 @@ impl Bed {
         path: &str,
         body: Option<Value>,
     ) -> Option<Value> {
+        self.asked(method, path, body).await.ok()
+    }
+
+    pub(crate) async fn asked(
+        &self,
+        method: FleetMethod,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, FleetError> {
         let read = |name: &str| std::fs::read_to_string(self.path(name)).expect(name);
         let token = Secret::from(read("admin.token").trim().to_owned());
         let client = FleetClient::new(&self.url(), token, vec![read("ca.pem")]).expect("a client");
         let path = format!("/api/v1alpha/{path}");
         let body = body.map(|body| body.to_string());
-        client
-            .request(method, &path, &[], body.as_deref())
-            .await
-            .ok()
+        client.request(method, &path, &[], body.as_deref()).await
     }
 
     pub(crate) async fn join_token(&self) -> (JoinToken, CaPin) {

@@ -46,6 +46,39 @@ impl Bed {
         self.create("namespaces/default/taskbooks", book).await;
     }
 
+    async fn make(&self, plural: &str, kind: &str, name: &str, spec: Value) {
+        let object =
+            json!({"kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec});
+        self.create(&format!("namespaces/default/{plural}"), object)
+            .await;
+    }
+
+    /// Looks into everything that is on the disk but what books write, and into the store.
+    async fn assert_nowhere(&self, secret: &str) {
+        assert!(!self.stored().await.contains(secret), "in the store");
+        let mut waiting = vec![self.path("")];
+        while let Some(path) = waiting.pop() {
+            if path.ends_with("srv") {
+                continue;
+            }
+            if path.is_dir() {
+                let inside = path.read_dir_utf8().expect("read").flatten();
+                waiting.extend(inside.map(camino::Utf8DirEntry::into_path));
+            } else {
+                let content = std::fs::read(&path).unwrap_or_default();
+                let is_there = String::from_utf8_lossy(&content).contains(secret);
+                assert!(!is_there, "{path}");
+            }
+        }
+    }
+
+    /// Why a run is refused.
+    async fn refused(&self, request: Value) -> String {
+        let path = "namespaces/default/taskbooks/web/run";
+        let asked = self.asked(FleetMethod::Post, path, Some(request)).await;
+        asked.expect_err("it is refused").to_string()
+    }
+
     /// Makes a run and gives its name; `None` if it is refused.
     pub(crate) async fn run(&self, request: Value) -> Option<String> {
         let path = "namespaces/default/taskbooks/web/run";
@@ -359,6 +392,167 @@ async fn secret_inputs_reach_the_nodes_and_nothing_else() {
     }
 }
 
+/// A value of a Secret that a book uses as a variable, and what is computed from it, is nowhere but in the files that the book
+/// writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn secret_variables_reach_the_nodes_and_nothing_else() {
+    const SECRET: &str = "hunter2{{-planted-secret";
+    let (bed, agents) = Bed::with_nodes().await;
+    bed.make(
+        "secrets",
+        "Secret",
+        "db",
+        json!({"values": {"password": SECRET}}),
+    )
+    .await;
+    let password = json!({"secrets": {"password": {"secret": "db", "key": "password"}}});
+    bed.make("variables", "Variable", "db", password).await;
+    let url = json!({"dynamic": {"expressions": {"url": "'db://' + vars.password"}}});
+    bed.make("variables", "Variable", "url", url).await;
+    bed.book(json!({
+        "target": {"group": "all"}, "vars": {"password": "", "url": "", "port": 80},
+        "steps": [
+            {"name": "place", "when": "vars.password != ''", "file": {"path": "/srv/password", "content": "{{ vars.password }}"}},
+            {"name": "more", "forEach": "[vars.url]", "file": {"path": "/srv/url", "content": "{{ item }}"}},
+            {"name": "look", "runOn": "first", "read": {"path": "/srv/password"}},
+            {"name": "say", "print": {"message": "{{ steps['look'].content }} {{ vars.port }}"}},
+            {"name": "fail", "onError": "ignore", "assert": {"that": "1 == 2", "message": "no {{ vars.url }}"}},
+        ],
+    })).await;
+    for mode in ["check", "apply"] {
+        let run = bed.run(json!({"mode": mode})).await.expect("a run");
+        bed.assert_nowhere(SECRET).await;
+        bed.wait_for_phase(&run, "succeeded").await;
+        bed.assert_nowhere(SECRET).await;
+        let stored = bed.stored().await;
+        assert!(
+            !stored.contains("/variables/0"),
+            "what was sealed goes with the run"
+        );
+        for what in ["", "/nodes", "/plan"] {
+            let path = format!("namespaces/default/runs/{run}{what}");
+            let told = bed.admin(FleetMethod::Get, &path, None).await;
+            assert!(told.is_some() || mode == "apply", "{path}");
+            assert!(
+                !told.unwrap_or_default().to_string().contains(SECRET),
+                "{path}"
+            );
+        }
+    }
+    for path in [
+        "events",
+        "namespaces/default/events",
+        "namespaces/default/nodes/node-1/variables",
+    ] {
+        let told = bed.admin(FleetMethod::Get, path, None).await;
+        assert!(!told.expect(path).to_string().contains(SECRET), "{path}");
+    }
+    for node in NODES {
+        let read = |name: &str| std::fs::read_to_string(bed.root(node).join("srv").join(name));
+        assert_eq!(read("password").expect("written"), SECRET);
+        assert_eq!(read("url").expect("written"), format!("db://{SECRET}"));
+    }
+    let audit = std::fs::read_to_string(bed.path("audit.log")).expect("a log");
+    let opened = |line: &&str| line.contains("read-secret") && line.contains("\"db\"");
+    assert!(audit.lines().filter(opened).count() >= 2, "{audit}");
+    for agent in agents {
+        agent.kill().await;
+    }
+}
+
+/// A Secret that is for some nodes is not given to others, also not through a Variable.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_pins_secrets_and_a_secret_stays_with_its_nodes() {
+    let (bed, agents) = Bed::with_nodes().await;
+    bed.make(
+        "secrets",
+        "Secret",
+        "db",
+        json!({"values": {"password": "first-of-all"}}),
+    )
+    .await;
+    let password = json!({"secrets": {"password": {"secret": "db", "key": "password"}}});
+    bed.make("variables", "Variable", "db", password).await;
+    bed.make(
+        "variables",
+        "Variable",
+        "port",
+        json!({"values": {"port": 80}}),
+    )
+    .await;
+    bed.book(json!({
+        "target": {"group": "all"}, "vars": {"password": "", "port": 0}, "inputs": {"token": {"secret": true}},
+        "steps": [{"name": "place", "file": {"path": "/srv/a", "content": "{{ vars.password }} {{ vars.port }} {{ inputs.token }}"}}],
+    })).await;
+    let given = json!({"token": "a-token-for-all"});
+    let plan_of = async || {
+        let request = json!({"mode": "check", "inputs": given});
+        let check = bed.run(request).await.expect("a run");
+        bed.wait_for_phase(&check, "succeeded").await;
+        let path = format!("namespaces/default/runs/{check}/plan");
+        let plan = bed.admin(FleetMethod::Get, &path, None).await;
+        (check, plan.expect("a plan"))
+    };
+    let (check, plan) = plan_of().await;
+    assert_eq!(
+        plan["plan"]["versions"],
+        json!({"Secret db": "generation 1", "Variable db": "generation 1", "Variable port": "generation 1"})
+    );
+    let approved = |inputs: &Value| json!({"plan": {"run": check, "digest": plan["digest"]}, "inputs": inputs});
+    let why = bed
+        .refused(approved(&json!({"token": "another-token"})))
+        .await;
+    assert!(why.contains("secret input `token` is not the one"), "{why}");
+    let apply = async |kind: &str, plural: &str, name: &str, spec: Value| {
+        let object = json!({
+            "apiVersion": "v1alpha", "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec,
+        });
+        let path = format!("namespaces/default/{plural}/{name}?apply=true");
+        let applied = bed.admin(FleetMethod::Put, &path, Some(object)).await;
+        assert!(applied.is_some(), "{path}");
+    };
+    apply(
+        "Secret",
+        "secrets",
+        "db",
+        json!({"values": {"password": "second-one"}}),
+    )
+    .await;
+    let why = bed.refused(approved(&given)).await;
+    assert!(
+        why.contains("Secret db was at generation 1 and is at generation 2"),
+        "{why}"
+    );
+    apply(
+        "Variable",
+        "variables",
+        "port",
+        json!({"values": {"port": 81}}),
+    )
+    .await;
+    let why = bed.refused(approved(&given)).await;
+    assert!(
+        why.contains("Variable port was at generation 1 and is at generation 2"),
+        "{why}"
+    );
+    let (check, plan) = plan_of().await;
+    let approved = json!({"plan": {"run": check, "digest": plan["digest"]}, "inputs": given});
+    let run = bed.run(approved).await.expect("a run");
+    bed.wait_for_phase(&run, "succeeded").await;
+    let spec = json!({"values": {"password": "second-one"}, "for": {"node": "node-1"}});
+    apply("Secret", "secrets", "db", spec).await;
+    let why = bed.refused(json!({"inputs": given})).await;
+    assert!(
+        why.contains("Secret db has a `for` that does not name the node"),
+        "{why}"
+    );
+    let only = json!({"inputs": given, "nodes": ["node-1"]});
+    assert!(bed.run(only).await.is_some());
+    for agent in agents {
+        agent.kill().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_sent_twice_makes_one_run_and_no_other_request_gets_it() {
     let (bed, _agents) = Bed::with_nodes().await;
@@ -423,6 +617,20 @@ async fn a_plan_that_does_not_fit_any_more_makes_no_run() {
             .await
             .is_some()
     );
+    let why = bed.refused(approved).await;
+    assert!(
+        why.contains("Variable region was at generation 1 and is at generation 3"),
+        "{why}"
+    );
+    let check = bed.run(json!({"mode": "check"})).await.expect("a run");
+    bed.wait_for_phase(&check, "succeeded").await;
+    let path = format!("namespaces/default/runs/{check}/plan");
+    let plan = bed
+        .admin(FleetMethod::Get, &path, None)
+        .await
+        .expect("a plan");
+    let digest = plan["digest"].as_str().expect("a digest");
+    let approved = json!({"plan": {"run": check, "digest": digest}});
     let run = bed.run(approved.clone()).await.expect("a run");
     bed.wait_for_phase(&run, "succeeded").await;
     assert_eq!(bed.states(&run).await, ["changed"; 3]);

@@ -11,4 +11,5 @@ mod repositories;
 mod restarts;
 mod rights;
 mod secrets;
+mod variable_files;
 mod watches;

@@ -150,7 +150,11 @@ fn text(item: &Value) -> String {
             value => value.to_string(),
         };
         let (role, scope) = (word(candidate, "role"), word(candidate, "scope"));
-        let source = word(candidate, "source");
+        let mut source = word(candidate, "source");
+        if let Some(secret) = candidate.get("secret") {
+            let (name, key) = (word(secret, "name"), word(secret, "key"));
+            source = format!("{source} (Secret {name}, key {key})");
+        }
         let _ = writeln!(text, "  {role:<10} {scope:<9} {source}: {given}");
         if let Some(produced) = candidate.get("produced") {
             text.push_str(&produced_text(produced));
