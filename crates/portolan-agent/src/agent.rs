@@ -6,21 +6,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use camino::Utf8PathBuf;
 use portolan_budget::RetryPolicy;
-use portolan_clock::Clock;
+use portolan_clock::{Clock, WallClock};
 use portolan_identity::{CaPin, EnrolClient, EnrolError, Enrolment, JoinToken};
 use portolan_modules::Root;
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::NodeActivity;
 use crate::beacons::NodeBeacons;
 use crate::connection::ConnectError;
+use crate::cron::NodeCron;
 use crate::data::{AgentData, DataError, NodeIdentity};
 use crate::fact_report::FactReporter;
 use crate::gossip::NodeGossip;
 use crate::lease::DispatchLease;
 use crate::program_watch::ProgramWatch;
-use crate::runs::NodeRuns;
+use crate::runs::{NodeRuns, RunSettings};
 use crate::session::{AloneWork, Ended, NodeWork, Session};
 use crate::shares::NodeShares;
+use crate::validity::NodeValidity;
 
 /// How often a key that waits for approval asks again.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
@@ -53,6 +56,8 @@ pub struct AgentOptions {
     pub gossip: Option<SocketAddr>,
     /// The clock that leases are measured by.
     pub clock: Arc<dyn Clock>,
+    /// The date, which schedules that the node keeps follow.
+    pub date: Arc<dyn WallClock>,
     /// What is told to people: the state of the connection, and what they have to do.
     pub notify: Box<dyn Fn(AgentNotice) + Send + Sync>,
 }
@@ -117,27 +122,53 @@ impl Agent {
         let Some(identity) = self.enrolled(&stop).await? else {
             return Ok(AgentEnd::Stopped);
         };
-        let beacons = NodeBeacons::open(&self.data, Arc::clone(&self.options.root))?;
+        let root = &self.options.root;
+        let files = RunSettings::open_files(&self.data)?;
+        let touched = self.data.directory().join("touched.json");
+        let activity = Arc::new(NodeActivity::open(touched));
+        let beacons = NodeBeacons::open(
+            &self.data,
+            Arc::clone(root),
+            Arc::clone(&files),
+            Arc::clone(&activity),
+        )?;
         let beacons = Arc::new(beacons);
         let shares = Arc::new(NodeShares::open(&self.data, Arc::clone(&beacons))?);
+        let settings = RunSettings::open(
+            &self.data,
+            Arc::clone(root),
+            self.options.program.as_str(),
+            (files, activity),
+            &shares,
+        )?;
+        if self.options.allows_exec {
+            settings.allow_exec();
+        }
+        let settings = Arc::new(settings);
+        let date = Arc::clone(&self.options.date);
+        let validity = Arc::new(NodeValidity::new(date, identity.enrolled.expires));
+        beacons.set_expiry(identity.enrolled.expires);
+        let cron = NodeCron::open(&self.data, &settings, &validity, &beacons)?;
         let node = identity.enrolled.node_uid.clone();
         let gossip = NodeGossip::open(&self.data, &node, self.options.gossip).await?;
         let alone = AloneWork {
             beacons: &beacons,
+            cron: &cron,
             gossip: &gossip,
             shares: &shares,
         };
         let connected = async {
-            let ended = self.stay_connected(&stop, identity, program_watch, &alone);
+            let ended = self.stay_connected(&stop, identity, program_watch, &alone, &settings);
             let ended = ended.await;
             gossip.leave().await;
             ended
         };
-        // Beacons are watched, and peers are heard, whether a server is there or not.
+        // Beacons are watched, schedules are kept and peers are heard, whether a server is there or not.
         tokio::select! {
             ended = Box::pin(connected) => ended,
             never = Box::pin(beacons.watch()) => match never {},
             never = Box::pin(gossip.run()) => match never {},
+            never = Box::pin(cron.keep()) => match never {},
         }
     }
 
@@ -147,15 +178,11 @@ impl Agent {
         mut identity: NodeIdentity,
         mut program_watch: ProgramWatch,
         alone: &AloneWork<'_>,
+        settings: &Arc<RunSettings>,
     ) -> Result<AgentEnd, AgentError> {
         let lease = DispatchLease::new(Arc::clone(&self.options.clock));
         let lease = Arc::new(Mutex::new(lease));
-        let program = self.options.program.as_str();
-        let root = Arc::clone(&self.options.root);
-        let mut runs = NodeRuns::open(&self.data, root, Arc::clone(&lease), program, alone.shares)?;
-        if self.options.allows_exec {
-            runs.allow_exec();
-        }
+        let mut runs = NodeRuns::open(&self.data, settings, Arc::clone(&lease))?;
         let root = Arc::clone(&self.options.root);
         runs.tell_facts(FactReporter::new(root, Arc::clone(&self.options.clock)));
         let mut reconnect = RECONNECT.backoff();
@@ -163,6 +190,7 @@ impl Agent {
         while !stop.is_cancelled() {
             self.renew_if_due(&mut identity).await?;
             alone.beacons.set_expiry(identity.enrolled.expires);
+            alone.cron.set_expiry(identity.enrolled.expires);
             // A server that was named by another one is tried once; if it is gone, the known one is asked again.
             let moved = moved_to.take();
             let server = moved.as_deref().unwrap_or(&self.options.server);

@@ -12,13 +12,14 @@
 //! spool and number.
 
 mod check;
+mod drift;
 mod file_watch;
 mod order;
 mod record_log;
 mod spool;
 mod watching;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,8 +32,11 @@ use tokio::time::Instant;
 
 pub use spool::{BeaconNotice, BeaconSpool};
 
+use crate::activity::NodeActivity;
 use crate::data::{AgentData, DataError};
 use crate::disk;
+use crate::kept_book::KeptBook;
+use crate::runs::FileStore;
 use crate::wire;
 use crate::wire::agent_message::Message;
 use order::KeptOrder;
@@ -50,6 +54,10 @@ const STATES_EVERY: Duration = Duration::from_secs(1);
 /// The beacons of a node.
 pub(crate) struct NodeBeacons {
     root: Arc<Root>,
+    /// The files of books.
+    files: Arc<FileStore>,
+    /// What runs are changing.
+    activity: Arc<NodeActivity>,
     orders_file: Utf8PathBuf,
     inner: Mutex<Inner>,
     /// Told when there are other orders.
@@ -80,7 +88,12 @@ pub(crate) struct BeaconCursor {
 
 impl NodeBeacons {
     /// Goes on where the agent was when it ended.
-    pub(crate) fn open(data: &AgentData, root: Arc<Root>) -> Result<Self, DataError> {
+    pub(crate) fn open(
+        data: &AgentData,
+        root: Arc<Root>,
+        files: Arc<FileStore>,
+        activity: Arc<NodeActivity>,
+    ) -> Result<Self, DataError> {
         let directory = data.directory().join("beacons");
         let failed = |source| DataError::File {
             path: directory.clone(),
@@ -94,8 +107,11 @@ impl NodeBeacons {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(failed(error)),
         };
+        keep_files(&files, &orders);
         Ok(Self {
             root,
+            files,
+            activity,
             orders_file,
             inner: Mutex::new(Inner {
                 spool,
@@ -123,12 +139,13 @@ impl NodeBeacons {
         self.inner().expires = expires;
     }
 
-    /// Takes what the server wants to be watched from now on.
-    pub(crate) fn order(&self, orders: wire::BeaconOrders) {
-        let orders = KeptOrder::read(orders);
+    /// Takes what the server wants to be watched from now on. Gives the digests of the files that are needed for it.
+    pub(crate) fn order(&self, orders: wire::BeaconOrders) -> BTreeSet<String> {
         let mut inner = self.inner();
+        let orders = KeptOrder::read(orders, &inner.orders);
+        let needed = keep_files(&self.files, &orders);
         if *inner.orders == *orders {
-            return;
+            return needed;
         }
         let text = serde_json::to_vec(&orders).unwrap_or_default();
         // Without the file, the server has to say it again after a restart.
@@ -138,6 +155,7 @@ impl NodeBeacons {
         inner.orders = orders.into();
         drop(inner);
         self.ordered.notify_one();
+        needed
     }
 
     /// Takes the server's word that it has events.
@@ -219,4 +237,12 @@ impl NodeBeacons {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Keeps the files of the books that are watched; their digests.
+fn keep_files(files: &FileStore, orders: &[KeptOrder]) -> BTreeSet<String> {
+    let books = orders.iter().filter_map(|order| order.book.as_ref());
+    let digests = KeptBook::digests(books);
+    files.keep_for("beacons", digests.clone());
+    digests
 }

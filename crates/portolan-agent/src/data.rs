@@ -6,7 +6,9 @@
 //! next-key.pem     the key of a request that may not have been answered yet
 //! epochs.json      the highest epoch of each run
 //! jobs/            commands and how they ended
+//! touched.json     what runs have changed that beacons have not seen yet
 //! beacons/         what is watched, and what no server has heard of yet
+//! cron/            schedules that the node keeps, what became of their slots, and the journals of their runs
 //! generation       how often the node has begun to gossip
 //! journals/        the steps of the last run of each book
 //! shares/          the key that shares for this node are encrypted to, and the keys of others

@@ -14,7 +14,12 @@ mod data;
 mod epochs;
 mod lease;
 
+mod activity;
+mod kept_book;
+mod validity;
+
 mod beacons;
+mod cron;
 mod gossip;
 mod shares;
 
@@ -36,6 +41,6 @@ pub use data::{AgentData, DataError, NodeIdentity};
 pub use epochs::{EpochError, Epochs, RunEpoch};
 pub use failpoint::failpoint;
 pub use lease::{DispatchLease, LeaseRequest};
-pub use portolan_clock::{BootClock, Clock, ManualClock};
+pub use portolan_clock::{BootClock, Clock, ManualClock, SystemDate, WallClock};
 pub use rooted_node::{RootedFleet, RootedNode, RootedNodeError};
 pub use shim::{JobState, Jobs, SHIM, ShimProcesses, StepJobs, run_shim};

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_clock::BootClock;
+use portolan_clock::{BootClock, SystemDate};
 use portolan_identity::{CaPin, JoinToken};
 use portolan_modules::{Root, RootError};
 
@@ -84,6 +84,7 @@ impl RootedNode {
             ends_when_replaced: false,
             gossip: Some((Ipv4Addr::LOCALHOST, 0).into()),
             clock: Arc::new(BootClock),
+            date: Arc::new(SystemDate),
             notify: Box::new(notify),
         };
         Ok(Agent::new(data, options))

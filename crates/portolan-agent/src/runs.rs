@@ -18,14 +18,15 @@ mod side;
 mod worker;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use portolan_modules::Root;
 use tokio::sync::mpsc;
 
+use crate::activity::NodeActivity;
 use crate::data::{AgentData, DataError};
 use crate::epochs::{Epochs, RunEpoch};
 use crate::fact_report::{FactReporter, INTERVAL};
@@ -37,15 +38,20 @@ use crate::wire::{
     Facts, FilePart, RunAck, RunEnded, RunNews, RunOrder, RunReport, RunStop, SideAnswer,
     SideOrder, SideReport, SideRequest,
 };
-pub(crate) use control::SharedLease;
-use control::{News, RunControl, StopReason};
-use files::{Downloads, FileStore};
+use control::News;
+pub(crate) use control::{RunControl, SharedLease, StopReason};
+use files::Downloads;
+pub(crate) use files::{FileStore, StoredFiles};
 use lock::SharedLock;
+pub(crate) use order::OrderValues;
 use side::SideSteps;
-use worker::Worker;
+pub(crate) use worker::{Worker, compile_order};
 
 /// Of how many runs the owners are remembered.
 const REMEMBERED: usize = 256;
+
+/// What stands for the run in requests for files of books that the node keeps.
+const KEPT: &str = "kept";
 
 /// How long runs have to come to the end of a step when the agent ends. Commands go on without it.
 const END_TIME: Duration = Duration::from_secs(2);
@@ -66,14 +72,18 @@ pub(crate) struct RunSettings {
     /// Whether single commands are taken.
     allows_exec: AtomicBool,
     /// The files of books.
-    files: Arc<FileStore>,
+    pub(crate) files: Arc<FileStore>,
     lock: SharedLock,
     /// What nodes give to each other.
     pub(crate) shares: Arc<NodeShares>,
+    /// What applying runs are changing.
+    pub(crate) activity: Arc<NodeActivity>,
+    /// Runs that this node has made itself.
+    pub(crate) own_runs: Mutex<BTreeSet<String>>,
 }
 
 /// Something that happened on a node, for the server.
-enum NodeEvent {
+pub(crate) enum NodeEvent {
     /// In its part of a run.
     Run(RunEvent),
     /// Other nodes should take a step for this one.
@@ -85,10 +95,10 @@ enum NodeEvent {
 }
 
 /// Something that happened in a run; `phase` is the one that it works in.
-struct RunEvent {
-    run: String,
+pub(crate) struct RunEvent {
+    pub(crate) run: String,
     phase: usize,
-    event: Event,
+    pub(crate) event: Event,
 }
 
 /// The runs of an agent.
@@ -122,35 +132,55 @@ struct ActiveRun {
     files: BTreeSet<String>,
 }
 
-impl NodeRuns {
+impl RunSettings {
+    /// What runs share; `shim` is the program that starts commands.
     pub(crate) fn open(
         data: &AgentData,
         root: Arc<Root>,
-        lease: SharedLease,
         shim: &str,
+        (files, activity): (Arc<FileStore>, Arc<NodeActivity>),
         shares: &Arc<NodeShares>,
     ) -> Result<Self, DataError> {
         let journals = data.journals()?;
         let jobs = data.jobs()?;
-        let files = data.directory().join("files");
-        if let Err(source) = crate::disk::private_directory(&files) {
-            return Err(DataError::File {
-                path: files,
-                source,
-            });
+        Ok(Self {
+            shim: ShimProcesses::new(shim, jobs.clone(), Arc::clone(&root)),
+            root,
+            journals,
+            jobs,
+            allows_exec: AtomicBool::new(false),
+            files,
+            lock: SharedLock::default(),
+            shares: Arc::clone(shares),
+            activity,
+            own_runs: Mutex::default(),
+        })
+    }
+
+    /// The files of books that the agent has.
+    pub(crate) fn open_files(data: &AgentData) -> Result<Arc<FileStore>, DataError> {
+        let path = data.directory().join("files");
+        match crate::disk::private_directory(&path) {
+            Ok(()) => Ok(Arc::new(FileStore::new(path))),
+            Err(source) => Err(DataError::File { path, source }),
         }
+    }
+
+    /// Takes single commands, too.
+    pub(crate) fn allow_exec(&self) {
+        self.allows_exec.store(true, Ordering::Relaxed);
+    }
+}
+
+impl NodeRuns {
+    pub(crate) fn open(
+        data: &AgentData,
+        settings: &Arc<RunSettings>,
+        lease: SharedLease,
+    ) -> Result<Self, DataError> {
         let (sender, events) = mpsc::unbounded_channel();
         Ok(Self {
-            settings: Arc::new(RunSettings {
-                shim: ShimProcesses::new(shim, jobs.clone(), Arc::clone(&root)),
-                root,
-                journals,
-                jobs,
-                allows_exec: AtomicBool::new(false),
-                files: Arc::new(FileStore::new(files)),
-                lock: SharedLock::default(),
-                shares: Arc::clone(shares),
-            }),
+            settings: Arc::clone(settings),
             epochs: data.epochs()?,
             lease,
             active: BTreeMap::new(),
@@ -161,11 +191,6 @@ impl NodeRuns {
             session: rand::random(),
             facts: None,
         })
-    }
-
-    /// Takes single commands, too.
-    pub(crate) fn allow_exec(&self) {
-        self.settings.allows_exec.store(true, Ordering::Relaxed);
     }
 
     /// Tells what the machine is, a while after the agent has connected and then now and then. Many agents that came at the
@@ -290,6 +315,7 @@ impl NodeRuns {
             control,
             events: self.sender.clone(),
             order,
+            journal: None,
         };
         if let Err(error) = worker.spawn() {
             let ended = RunEnded {
@@ -306,6 +332,13 @@ impl NodeRuns {
             return report.into_iter().map(Message::RunReport).collect();
         }
         requests
+    }
+
+    /// Asks for files of books that the node keeps and that are not here.
+    pub(crate) fn fetch_kept(&mut self, digests: &BTreeSet<String>) -> Vec<Message> {
+        let files = &self.settings.files;
+        let requests = self.downloads.begin(files, KEPT, digests);
+        requests.into_iter().map(Message::FileRequest).collect()
     }
 
     /// Asks for files of a book that are not here.
@@ -402,6 +435,8 @@ impl NodeRuns {
     fn tidy(&mut self) {
         let mut active: BTreeSet<String> = self.active.keys().cloned().collect();
         active.extend(self.side.runs().cloned());
+        let own = self.settings.own_runs.lock();
+        active.extend(own.unwrap_or_else(PoisonError::into_inner).iter().cloned());
         let runs = self.active.values();
         let needed: BTreeSet<String> = runs.flat_map(|run| run.files.iter().cloned()).collect();
         if self.side.is_idle()

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::beacons::{BeaconCursor, NodeBeacons};
 use crate::connection::{ConnectError, Connection};
+use crate::cron::{CronCursor, NodeCron};
 use crate::data::NodeIdentity;
 use crate::gossip::NodeGossip;
 use crate::lease::{DispatchLease, LeaseRequest};
@@ -58,6 +59,7 @@ pub(crate) struct NodeWork<'a> {
 /// What the node does whether a server is there or not.
 pub(crate) struct AloneWork<'a> {
     pub(crate) beacons: &'a NodeBeacons,
+    pub(crate) cron: &'a NodeCron,
     pub(crate) gossip: &'a NodeGossip,
     pub(crate) shares: &'a Arc<NodeShares>,
 }
@@ -125,10 +127,12 @@ impl<'a> Session<'a> {
         let NodeWork { runs, alone } = work;
         let AloneWork {
             beacons,
+            cron,
             gossip,
             shares,
         } = alone;
         let mut cursor = BeaconCursor::default();
+        let mut kept = CronCursor::default();
         let mut gossip_news = gossip.subscribe();
         self.tell_runs(runs).await;
         self.report(shares.key_message()).await;
@@ -157,11 +161,21 @@ impl<'a> Session<'a> {
                 }
                 report = runs.next_report() => self.report(report).await,
                 message = beacons.next_message(&mut cursor) => self.report(message).await,
+                message = cron.next_message(&mut kept) => self.report(message).await,
                 message = shares.next_message() => self.report(message).await,
                 news = gossip_news.next() => self.report(Ours::GossipNews(news)).await,
                 message = self.connection.receiver.message() => match message {
                     Ok(Some(ServerMessage { message: Some(Theirs::BeaconOrders(orders)) })) => {
-                        beacons.order(orders);
+                        let needed = beacons.order(orders);
+                        for request in runs.fetch_kept(&needed) {
+                            self.report(request).await;
+                        }
+                    }
+                    Ok(Some(ServerMessage { message: Some(Theirs::CronOrders(orders)) })) => {
+                        let needed = cron.order(orders);
+                        for request in runs.fetch_kept(&needed) {
+                            self.report(request).await;
+                        }
                     }
                     Ok(Some(ServerMessage { message: Some(Theirs::BeaconAck(ack)) })) => {
                         beacons.acknowledge(&ack, &mut cursor);

@@ -167,6 +167,9 @@ impl NodeShares {
                     .as_object()
                     .cloned()
                     .unwrap_or_default(),
+                run: None,
+                during: None,
+                id: None,
             };
             self.beacons.tell(&notice);
         }

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use portolan_modules::{Ahead, Host};
+use portolan_modules::{Ahead, Change, Host};
 use portolan_secret::KnownSecrets;
 use serde_json::{Map, Value, json};
 
@@ -119,6 +119,14 @@ pub trait NodeHost {
     /// Why it could not be written. The work that it announces is not begun then.
     fn record(&mut self, entry: &JournalEntry) -> Result<(), NodeStop>;
 
+    /// Hears what a step is about to change, before it does.
+    ///
+    /// # Errors
+    /// Why the run ends here.
+    fn touches(&mut self, _changes: &[Change]) -> Result<(), NodeStop> {
+        Ok(())
+    }
+
     /// Tells what became of a step; called again if that changes later.
     fn report(&mut self, report: &StepReport);
 
@@ -147,6 +155,9 @@ pub enum NodeStop {
     /// The journal cannot be written, so nothing may be done.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// What the run changes cannot be written down for the beacons that watch it.
+    #[error("cannot tell beacons what the run changes")]
+    Touched(#[source] std::io::Error),
 }
 
 impl NodeStop {

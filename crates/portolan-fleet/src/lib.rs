@@ -30,6 +30,7 @@ mod execute;
 mod journal;
 mod outcome;
 
+mod alone;
 mod facts;
 mod local;
 
@@ -44,6 +45,7 @@ mod why;
 
 mod convert;
 
+pub use alone::needs_others;
 pub use barriers::Barriers;
 pub use book::{
     AskedFleet, Barrier, Block, Book, DEFAULT_INTERVAL, DEFAULT_TIMEOUT, Gate, HandlerPolicy,

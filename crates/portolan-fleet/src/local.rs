@@ -37,6 +37,10 @@ pub struct LocalRun {
     pub mode: RunMode,
     /// Values of the book's inputs, checked.
     pub inputs: Map<String, Value>,
+    /// Variables of the node, which stand above those of the book.
+    pub variables: Map<String, Value>,
+    /// The node as books see it: name, address and labels. Without it, the name is that of the machine.
+    pub about: Option<Value>,
     /// Its name, if it is not the rest of an interrupted one.
     pub id: String,
     /// Takes in what must not be printed.
@@ -153,12 +157,13 @@ impl LocalRun {
         let host = Host::local(Arc::clone(&self.root));
         let facts = gather_facts(&host, &book.facts);
         let name = facts["hostname"].as_str().unwrap_or("localhost").to_owned();
-        let node = json!({"name": name, "address": "127.0.0.1", "labels": {}});
+        let own = || json!({"name": name, "address": "127.0.0.1", "labels": {}});
+        let node = self.about.clone().unwrap_or_else(own);
         let request = NodeRequest {
             run: run.clone(),
             mode: self.mode,
             inputs: self.inputs.clone(),
-            variables: Map::new(),
+            variables: self.variables.clone(),
             facts,
             peers: json!([node]),
             node,

@@ -330,13 +330,12 @@ fn the_options_of_a_book_are_checked() {
 fn schedules_triggers_and_webhooks_are_checked_before_they_are_stored() {
     let cron = "apiVersion: v1alpha\nkind: CronJob\nmetadata: {name: a, namespace: b}\nspec:\n  schedule: '61 * * * *'\n  on: agent\n  target: {group: web}\n  books: [{name: web}]\n";
     let found = faults(cron);
-    assert_eq!(found.len(), 3, "{found:#?}");
+    assert_eq!(found.len(), 2, "{found:#?}");
     assert!(
         found[0].starts_with("5:13: `spec.schedule` cannot be used:"),
         "{found:#?}"
     );
-    assert!(found[1].starts_with("6:7: `spec.on` cannot be `agent` yet"));
-    assert!(found[2].starts_with("7:19: `spec.target.group` cannot be used with `books`"));
+    assert!(found[1].starts_with("7:19: `spec.target.group` cannot be used with `books`"));
     let zone = "{apiVersion: v1alpha, kind: CronJob, metadata: {name: a, namespace: b}, spec: {schedule: '@daily', timeZone: Europe/Berlim}}";
     let found = faults(zone);
     assert!(
@@ -404,7 +403,7 @@ fn a_beacon_watches_one_thing_on_nodes_that_it_names() {
     };
     check(
         "{target: {all: true}}",
-        "must have one of `file`, `service`, `disk`, `port` and `command`",
+        "must have one of `file`, `service`, `disk`, `port`, `command` and `drift`",
     );
     check(
         "{target: {all: true}, disk: {path: /}, port: {port: 80}}",

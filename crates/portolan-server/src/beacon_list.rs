@@ -1,4 +1,4 @@
-//! What the beacons of a namespace see on each node, from the Beacons and the status of the Nodes.
+//! What the beacons of a namespace see on each node, and what became of schedules that nodes keep, from the status of the Nodes.
 
 use serde_json::{Value, json};
 
@@ -32,6 +32,28 @@ pub fn beacon_rows(beacons: &[Value], nodes: &[Value]) -> Vec<Value> {
     rows
 }
 
+/// One row for each CronJob that nodes keep and each of these nodes, by their names, as JSON: job, node, lastSlot, state, nextSlot,
+/// error and nodeState.
+pub fn cron_rows(jobs: &[Value], nodes: &[Value]) -> Vec<Value> {
+    let rows = jobs.iter().flat_map(|job| {
+        let (name, namespace) = (&job["metadata"]["name"], &job["metadata"]["namespace"]);
+        let kept = nodes.iter().flat_map(|node| {
+            let jobs = node["status"]["cronJobs"].as_array();
+            jobs.into_iter().flatten().map(move |kept| (node, kept))
+        });
+        let kept =
+            kept.filter(move |(_, kept)| &kept["name"] == name && &kept["namespace"] == namespace);
+        kept.map(move |(node, kept)| {
+            json!({
+                "job": name, "namespace": namespace, "node": node["metadata"]["name"], "lastSlot": kept["lastSlot"],
+                "state": kept["state"], "nextSlot": kept["nextSlot"], "error": kept["error"],
+                "nodeState": node["status"]["state"],
+            })
+        })
+    });
+    rows.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +74,21 @@ mod tests {
         assert_eq!(
             (&rows[1]["node"], &rows[1]["normal"]),
             (&json!("a"), &json!(false))
+        );
+    }
+
+    #[test]
+    fn a_schedule_has_a_row_for_each_node_that_keeps_it() {
+        let job = json!({"metadata": {"name": "tick", "namespace": "shop"}});
+        let kept =
+            |namespace: &str| json!([{"namespace": namespace, "name": "tick", "state": "changed"}]);
+        let node = |name: &str, kept: Value| json!({"metadata": {"name": name}, "status": {"cronJobs": kept}});
+        let nodes = [node("a", kept("shop")), node("b", kept("other"))];
+        let rows = cron_rows(&[job], &nodes);
+        assert_eq!(rows.len(), 1);
+        assert_eq!(
+            (&rows[0]["node"], &rows[0]["state"]),
+            (&json!("a"), &json!("changed"))
         );
     }
 }

@@ -78,7 +78,7 @@ mod share_list;
 pub use anchor::verify_server_audit;
 pub use audit::{AuditError, verify_audit};
 pub use backups::BackupOptions;
-pub use beacon_list::beacon_rows;
+pub use beacon_list::{beacon_rows, cron_rows};
 pub use clock::{ManualTime, SystemTimeSource, TimeSource};
 pub use contexts::{FleetContext, FleetContexts, FleetContextsError};
 pub use error::{ApiError, RefusalReason};

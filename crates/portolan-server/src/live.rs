@@ -16,6 +16,7 @@
 mod admission;
 mod cron;
 mod cron_books;
+mod cron_of_nodes;
 mod deliveries;
 mod fired_by_event;
 mod fleet_event;
@@ -30,6 +31,7 @@ mod variables;
 
 pub(crate) use admission::{check_files_beside, check_live};
 pub(crate) use cron::CronController;
+pub(crate) use cron_books::{book_uses, is_kept_by_nodes};
 pub(crate) use deliveries::{Deliveries, Delivery};
 pub(crate) use reconcile::ReconcileController;
 pub(crate) use triggers::TriggerController;
@@ -54,6 +56,6 @@ pub(crate) fn moment(time: Duration) -> Timestamp {
 
 /// Whether the same may succeed in a moment: the store or this server could not answer. Everything else is the fault of
 /// what was asked for, such as a book that does not exist.
-fn is_passing(error: &ApiError) -> bool {
+pub(crate) fn is_passing(error: &ApiError) -> bool {
     error.status.is_server_error()
 }

@@ -44,7 +44,7 @@ use crate::peer::Peers;
 use crate::rate::{RateLimits, Rates};
 use crate::repositories::Repositories;
 use crate::repository_source::SourceOptions;
-use crate::runs::{RunController, RunInput};
+use crate::runs::{KeptFiles, RunController, RunInput};
 use crate::seal::Sealer;
 use crate::server_clocks::ServerClocks;
 use crate::setup::{self, DataDirectory, FirstStart};
@@ -116,6 +116,8 @@ pub struct ApiServer {
     pub(crate) backups: Backups,
     /// Content that is too large for the store.
     pub(crate) blobs: Arc<ServerBlobs>,
+    /// Files of books that nodes keep.
+    pub(crate) kept_files: Arc<KeptFiles>,
     /// Ended when the server should end.
     pub(crate) ending: CancellationToken,
 }
@@ -124,7 +126,7 @@ pub struct ApiServer {
 pub(crate) struct Background {
     liveness: Liveness,
     runs: RunController,
-    beacons: BeaconKeeper,
+    beacons: mpsc::Receiver<BeaconInput>,
     shares: ShareKeeper,
     feed: CacheFeed,
     events: EventBatches,
@@ -270,16 +272,18 @@ impl ApiServer {
             server: server.clone(),
             owned: liveness_owned,
         };
+        let kept_files = Arc::new(KeptFiles::default());
         let (run_inputs, inputs) = mpsc::channel(RUN_INPUTS);
         let runs = RunController {
             objects: objects.clone(),
             event_sink: event_sink.clone(),
             cache: cache.clone(),
             agents: Arc::clone(&agents),
+            kept_files: Arc::clone(&kept_files),
             inputs,
             owned: runs_owned,
         };
-        let (beacon_inputs, inputs) = mpsc::channel(BEACON_INPUTS);
+        let (beacon_inputs, beacons) = mpsc::channel(BEACON_INPUTS);
         let (share_inputs, wanted_shares) = mpsc::channel(SHARE_INPUTS);
         let shares = ShareKeeper {
             objects: objects.clone(),
@@ -287,16 +291,8 @@ impl ApiServer {
             cache: cache.clone(),
             agents: Arc::clone(&agents),
             inputs: wanted_shares,
-            owned: beacons_owned.clone(),
-            rewraps: BTreeMap::new(),
-        };
-        let beacons = BeaconKeeper {
-            objects: objects.clone(),
-            events: events.clone(),
-            cache: cache.clone(),
-            agents: Arc::clone(&agents),
-            inputs,
             owned: beacons_owned,
+            rewraps: BTreeMap::new(),
         };
         let server = Self {
             agents,
@@ -321,6 +317,7 @@ impl ApiServer {
             max_level: options.max_level,
             backups: Backups::new(store, time, options.backups),
             blobs: Arc::new(blobs),
+            kept_files,
             ending: CancellationToken::new(),
         };
         let running = StartedServer {
@@ -451,7 +448,12 @@ impl StartedServer {
         let upkeep = self.certificates();
         tasks.spawn(self.background.liveness.run());
         tasks.spawn(self.background.runs.run());
-        tasks.spawn(self.background.beacons.run());
+        let beacons = BeaconKeeper {
+            server: Arc::clone(&self.server),
+            inputs: self.background.beacons,
+            owned: self.server.owned.clone(),
+        };
+        tasks.spawn(beacons.run());
         tasks.spawn(self.background.shares.run());
         tasks.spawn(self.background.feed.run());
         tasks.spawn(self.background.events.run());

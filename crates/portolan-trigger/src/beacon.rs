@@ -135,6 +135,11 @@ impl BeaconState {
         self.settled.as_deref()
     }
 
+    /// Whether what a check saw is the condition that counts.
+    pub fn has_settled_on(&self, reading: &BeaconReading) -> bool {
+        self.settled == Some(bounded(&reading.condition))
+    }
+
     fn is_due(&mut self, rule: &EdgeSpec, now: Timestamp) -> bool {
         let Some(every) = rule.every else {
             return false;

@@ -29,6 +29,8 @@ pub enum BeaconSubject {
     Path(String),
     /// A service.
     Service(String),
+    /// Whatever a TaskBook looks at: nothing of it counts while a run is at work.
+    Everything,
     /// Something that no step changes by its name: a disk, a port, the result of a command.
     Other,
 }
@@ -49,6 +51,21 @@ impl TouchedByRun {
         self.ended = Some(now);
     }
 
+    /// Notes that the run goes on.
+    pub fn go_on(&mut self) {
+        self.ended = None;
+    }
+
+    /// Whether the run is under way.
+    pub fn is_at_work(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    /// Whether the run has ended, and what it changed had time to be seen.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.ended.is_some_and(|ended| is_settled(ended, now))
+    }
+
     /// Whether a beacon is paused: what it watches is what a run changes, above it or below it.
     ///
     /// ```
@@ -66,9 +83,11 @@ impl TouchedByRun {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn pauses(&self, subject: &BeaconSubject, now: Timestamp) -> bool {
-        if self.ended.is_some_and(|ended| is_settled(ended, now)) {
-            return false;
-        }
+        !self.is_over(now) && (*subject == BeaconSubject::Everything || self.changes(subject))
+    }
+
+    /// Whether what a beacon watches is what the run changes, or has changed.
+    pub fn changes(&self, subject: &BeaconSubject) -> bool {
         match subject {
             BeaconSubject::Path(path) => {
                 let watched = plain_path(path);
@@ -77,6 +96,7 @@ impl TouchedByRun {
                     .any(|touched| is_below(touched, &watched) || is_below(&watched, touched))
             }
             BeaconSubject::Service(name) => self.services.contains(unit(name)),
+            BeaconSubject::Everything => !self.paths.is_empty() || !self.services.is_empty(),
             BeaconSubject::Other => false,
         }
     }

@@ -147,6 +147,9 @@ fn ten_thousand_events_of_an_offline_node_arrive_once() {
         time: jiff::Timestamp::now(),
         summary: format!("event {number}"),
         data: Map::new(),
+        run: None,
+        during: None,
+        id: None,
     };
     // Five more than fit: the oldest are dropped, and that is told.
     let notices: Vec<BeaconNotice> = (0..EVENTS + 5).map(notice).collect();

@@ -230,6 +230,13 @@ fn a_fleet_that_acts_by_itself_goes_as_the_page_says() {
     wait_until(is_restored);
     fs::remove_file(&motd).expect("removed");
     wait_until(is_restored);
+    // What was edited by hand is a drift of its book, which is put right.
+    let banner = file("node-2", "etc/banner");
+    let is_as_the_book_says =
+        || fs::read_to_string(&banner).is_ok_and(|text| text == "only for friends\n");
+    wait_until(is_as_the_book_says);
+    fs::write(&banner, "for everybody\n").expect("written");
+    wait_until(is_as_the_book_says);
     let token = fs::read_to_string(file("node-1", "etc/web-token")).expect("a token");
     assert!(!token.trim().is_empty());
     for node in ["node-1", "node-2", "node-3"] {

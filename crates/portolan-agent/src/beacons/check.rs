@@ -35,7 +35,20 @@ pub(super) struct Sight {
 
 /// Looks at a subject. What cannot be told is `unknown`, with the reason.
 pub(super) fn look(subject: &Subject, host: &Host) -> Sight {
-    let seen = match subject {
+    let seen = look_at(subject, host);
+    seen.unwrap_or_else(|error| unknown(&crate::agent::describe(&error)))
+}
+
+/// What cannot be told, and why.
+pub(super) fn unknown(reason: &str) -> Sight {
+    Sight {
+        data: data(json!({"reason": shortened(reason)})),
+        ..sight("unknown".to_owned(), false)
+    }
+}
+
+fn look_at(subject: &Subject, host: &Host) -> io::Result<Sight> {
+    match subject {
         Subject::File { path, state } => look_at_file(path.as_str().into(), state.as_deref(), host),
         Subject::Service { name, state } => look_at_service(name, state, host),
         Subject::Disk { path, free_percent } => look_at_disk(path, *free_percent, host),
@@ -62,17 +75,11 @@ pub(super) fn look(subject: &Subject, host: &Host) -> Sight {
                 sight(format!("exit {}", exit.code), is_normal)
             })
         }
-    };
-    seen.unwrap_or_else(|error| {
-        let reason = crate::agent::describe(&error);
-        Sight {
-            data: data(json!({"reason": shortened(&reason)})),
-            ..sight("unknown".to_owned(), false)
-        }
-    })
+        Subject::Drift { book } => Err(io::Error::other(format!("TaskBook {book} is not here"))),
+    }
 }
 
-fn sight(condition: String, is_normal: bool) -> Sight {
+pub(super) fn sight(condition: String, is_normal: bool) -> Sight {
     Sight {
         reading: BeaconReading {
             condition,
@@ -82,7 +89,7 @@ fn sight(condition: String, is_normal: bool) -> Sight {
     }
 }
 
-fn data(value: Value) -> Map<String, Value> {
+pub(super) fn data(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),
@@ -90,7 +97,7 @@ fn data(value: Value) -> Map<String, Value> {
 }
 
 /// A text that fits into an event.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     text.chars().take(500).collect()
 }
 

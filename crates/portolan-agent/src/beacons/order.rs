@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use portolan_trigger::{EdgeSpec, FleetSeverity, WrittenSpan};
+use portolan_trigger::{BeaconSubject, EdgeSpec, FleetSeverity, WrittenSpan};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::kept_book::KeptBook;
 use crate::wire;
 
 /// The most beacons of a node.
@@ -28,6 +29,12 @@ pub(super) struct KeptOrder {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) spec: BeaconSpec,
+    /// The book whose drift is watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) book: Option<KeptBook>,
+    /// Why there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) unusable: String,
 }
 
 /// What a beacon watches and when it tells something.
@@ -78,6 +85,9 @@ pub(super) enum Subject {
         #[serde(default)]
         ok_codes: Vec<i32>,
     },
+    Drift {
+        book: String,
+    },
 }
 
 fn one() -> u32 {
@@ -85,22 +95,46 @@ fn one() -> u32 {
 }
 
 impl KeptOrder {
-    /// Reads what the server sent; what this agent cannot watch is left out, and named in the log.
-    pub(super) fn read(orders: wire::BeaconOrders) -> Vec<Self> {
+    /// Reads what the server sent; what this agent cannot watch is left out, and named in the log. `known` are the orders
+    /// before.
+    pub(super) fn read(orders: wire::BeaconOrders, known: &[Self]) -> Vec<Self> {
         let orders = orders.beacons.into_iter().take(MAX_BEACONS);
         let read = orders.filter_map(|order| match serde_json::from_slice(&order.spec) {
-            Ok(spec) => Some(Self {
-                id: order.id,
-                namespace: order.namespace,
-                name: order.name,
-                spec,
-            }),
+            Ok(spec) => {
+                let mut kept = Self {
+                    id: order.id,
+                    namespace: order.namespace,
+                    name: order.name,
+                    spec,
+                    book: None,
+                    unusable: order.unusable,
+                };
+                kept.take_book(order.book, order.keeps_book, known);
+                Some(kept)
+            }
             Err(error) => {
                 tracing::warn!(%error, beacon = order.name, "a beacon cannot be watched by this agent");
                 None
             }
         });
         read.collect()
+    }
+}
+
+impl KeptOrder {
+    fn take_book(&mut self, book: Option<wire::RunOrder>, keeps_book: bool, known: &[Self]) {
+        if let Some(book) = book {
+            self.book = KeptBook::read(book);
+            if self.book.is_none() {
+                "the book is too large to be kept on a node".clone_into(&mut self.unusable);
+            }
+        } else if keeps_book
+            && let Some(before) = known.iter().find(|before| before.id == self.id)
+            && before.book.is_some()
+        {
+            self.book.clone_from(&before.book);
+            self.unusable.clear();
+        }
     }
 }
 
@@ -130,6 +164,25 @@ impl Subject {
             Self::Disk { .. } => "disk",
             Self::Port { .. } => "port",
             Self::Command { .. } => "command",
+            Self::Drift { .. } => "drift",
+        }
+    }
+
+    /// A condition as it is told. That of a drift says more than its word, so that another drift is another condition.
+    pub(super) fn shown<'c>(&self, condition: &'c str) -> &'c str {
+        match self {
+            Self::Drift { .. } => condition.split(' ').next().unwrap_or(condition),
+            _ => condition,
+        }
+    }
+
+    /// What of it runs can change.
+    pub(super) fn changed_by_runs(&self) -> BeaconSubject {
+        match self {
+            Self::File { path, .. } => BeaconSubject::Path(path.clone()),
+            Self::Service { name, .. } => BeaconSubject::Service(name.clone()),
+            Self::Drift { .. } => BeaconSubject::Everything,
+            _ => BeaconSubject::Other,
         }
     }
 
@@ -140,6 +193,7 @@ impl Subject {
             Self::Service { name, .. } => format!("service {name}"),
             Self::Disk { path, .. } => format!("the room at {path}"),
             Self::Port { address, port, .. } => format!("port {address}:{port}"),
+            Self::Drift { book } => format!("TaskBook {book}"),
             Self::Command { run, .. } => {
                 // Only the program: arguments may hold what not everybody should read.
                 format!("command {}", run.first().map_or("", String::as_str))
@@ -163,7 +217,47 @@ mod tests {
             namespace: "default".to_owned(),
             name: "b".to_owned(),
             spec: spec.as_bytes().to_vec().into(),
+            ..wire::BeaconOrder::default()
         }
+    }
+
+    /// A server that cannot read the book at the moment does not make the node forget it.
+    #[test]
+    fn the_book_of_a_drift_stays_while_the_server_cannot_tell() {
+        let drift = || order(r#"{"drift": {"book": "web"}}"#);
+        let read = |order: wire::BeaconOrder, known: &[KeptOrder]| {
+            let beacons = vec![order];
+            KeptOrder::read(wire::BeaconOrders { beacons }, known)
+        };
+        let mut first = drift();
+        first.book = Some(wire::RunOrder {
+            file: "web.yaml".to_owned(),
+            ..wire::RunOrder::default()
+        });
+        let known = read(first, &[]);
+        let kept = serde_json::to_vec(&known).expect("written");
+        let known: Vec<KeptOrder> = serde_json::from_slice(&kept).expect("read");
+        assert_eq!(
+            known[0].book.as_ref().expect("a book").order().file,
+            "web.yaml"
+        );
+        let mut unsure = drift();
+        unsure.keeps_book = true;
+        unsure.unusable = "no answer from git".to_owned();
+        assert_eq!(read(unsure.clone(), &known), known);
+        let without = read(unsure, &[]);
+        assert_eq!(without[0].unusable, "no answer from git");
+        let mut refused = drift();
+        refused.unusable = "it needs an input".to_owned();
+        assert!(read(refused, &known)[0].book.is_none());
+        let mut large = drift();
+        large.book = Some(wire::RunOrder {
+            book: vec![b' '; 2 << 20].into(),
+            ..wire::RunOrder::default()
+        });
+        assert!(read(large, &known)[0].unusable.contains("too large"));
+        let subject = &known[0].spec.subject;
+        assert_eq!(subject.shown("drifted 0123"), "drifted");
     }
 
     #[test]
@@ -177,7 +271,7 @@ mod tests {
             order(r#"{"command": {"run": ["true"], "timeout": "10s", "okCodes": [0, 1]}}"#),
             order(r#"{"disk": {"path": "/", "freePercent": 10}}"#),
         ];
-        let read = KeptOrder::read(wire::BeaconOrders { beacons });
+        let read = KeptOrder::read(wire::BeaconOrders { beacons }, &[]);
         let words: Vec<&str> = read.iter().map(|one| one.spec.subject.word()).collect();
         assert_eq!(words, ["file", "command", "disk"]);
         assert_eq!(read[0].spec.interval(), Duration::from_secs(5));

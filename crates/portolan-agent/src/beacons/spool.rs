@@ -39,6 +39,15 @@ pub struct BeaconNotice {
     pub summary: String,
     /// More about it: a JSON object.
     pub data: Map<String, Value>,
+    /// The run that has changed what is watched, by its uuid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// A run that was at work when it was seen and changes something else, by its uuid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during: Option<String>,
+    /// What it is known by, if the agent may tell it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 /// A beacon that remembers something, by the id of its order, and what.
@@ -225,6 +234,9 @@ impl BeaconSpool {
                 "{lost} events of beacons were dropped: more than could be kept until a server was there"
             ),
             data: counts.as_object().cloned().unwrap_or_default(),
+            run: None,
+            during: None,
+            id: None,
         };
         let record = self.record(&notice, 0, None, Some(loss));
         self.write(vec![record])

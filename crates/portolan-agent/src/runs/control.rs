@@ -2,6 +2,7 @@
 //! starts steps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::lease::DispatchLease;
+use crate::validity::NodeValidity;
 use crate::wire::{SideAnswer, SideRequest};
 
 /// The lease of the agent, which all its runs share.
@@ -18,11 +20,33 @@ pub(crate) type SharedLease = Arc<Mutex<DispatchLease>>;
 /// How often something that nobody is told of is looked at: whether the lease came back, whether a lock is free.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// What allows a run to start steps.
+pub(crate) enum StartPermission {
+    /// The lease that a server granted.
+    Lease(SharedLease),
+    /// The certificate of the node: a run that it makes itself needs no server.
+    Certificate(Arc<NodeValidity>),
+}
+
+impl StartPermission {
+    fn may_start(&self) -> bool {
+        match self {
+            Self::Lease(lease) => lease
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .may_start(),
+            Self::Certificate(validity) => !validity.has_ended(),
+        }
+    }
+}
+
 /// Steers one run.
-pub(super) struct RunControl {
+pub(crate) struct RunControl {
     inner: Mutex<Inner>,
     changed: Condvar,
-    lease: SharedLease,
+    permission: StartPermission,
+    /// Whether it has come to its steps.
+    has_begun: AtomicBool,
     /// Ends the step at work.
     pub(super) kill: CancellationToken,
 }
@@ -78,7 +102,7 @@ impl News {
 
 /// Why a run does not go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StopReason {
+pub(crate) enum StopReason {
     /// The server wants the node to end.
     Cancelled,
     /// The agent ends; the run goes on when it is back.
@@ -96,6 +120,15 @@ impl From<StopReason> for NodeStop {
 
 impl RunControl {
     pub(super) fn new(phase: usize, lease: SharedLease) -> Self {
+        Self::with(phase, StartPermission::Lease(lease))
+    }
+
+    /// A run that the node makes itself: no other node is waited for.
+    pub(crate) fn of_node(validity: Arc<NodeValidity>) -> Self {
+        Self::with(usize::MAX, StartPermission::Certificate(validity))
+    }
+
+    fn with(phase: usize, permission: StartPermission) -> Self {
         Self {
             inner: Mutex::new(Inner {
                 phase,
@@ -107,7 +140,8 @@ impl RunControl {
                 answers: BTreeMap::new(),
             }),
             changed: Condvar::new(),
-            lease,
+            permission,
+            has_begun: AtomicBool::new(false),
             kill: CancellationToken::new(),
         }
     }
@@ -135,7 +169,7 @@ impl RunControl {
     }
 
     /// Ends the run after its current step; with `now`, that is ended as well.
-    pub(super) fn stop(&self, reason: StopReason, now: bool) {
+    pub(crate) fn stop(&self, reason: StopReason, now: bool) {
         self.lock().stop.get_or_insert(reason);
         if now {
             self.kill.cancel();
@@ -150,10 +184,17 @@ impl RunControl {
 
     /// Waits until a step may be started: nobody stopped the run, the server still wants it, and the lease is valid.
     pub(super) fn wait_for_lease(&self) -> Result<(), NodeStop> {
-        self.wait_until(|inner| {
-            let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
-            inner.is_confirmed && lease.may_start()
-        })
+        self.wait_until(|inner| inner.is_confirmed && self.permission.may_start())
+    }
+
+    /// The run has come to its steps: it waits neither for files nor for other runs any more.
+    pub(super) fn begin(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the run has come to its steps.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
     }
 
     /// Waits until a barrier is open.

@@ -19,13 +19,15 @@ const KEPT_BYTES: u64 = 128 << 20;
 
 /// The files of books that this node has, by their digests.
 #[derive(Debug)]
-pub(super) struct FileStore {
+pub(crate) struct FileStore {
     directory: Utf8PathBuf,
     /// Files that the server does not have, or that came damaged, with the reason.
     failed: Mutex<BTreeMap<String, String>>,
     /// Files whose content was compared with their digests by this process: nothing syncs them, so a crash of the machine
     /// may have left others half written.
     checked: Mutex<BTreeSet<String>>,
+    /// Digests of files that are needed although no run is at work, by what needs them.
+    kept: Mutex<BTreeMap<&'static str, BTreeSet<String>>>,
 }
 
 /// How many files are on their way at the same time; the others wait.
@@ -46,12 +48,19 @@ struct Download {
 }
 
 impl FileStore {
-    pub(super) fn new(directory: Utf8PathBuf) -> Self {
+    pub(crate) fn new(directory: Utf8PathBuf) -> Self {
         Self {
             directory,
             failed: Mutex::default(),
             checked: Mutex::default(),
+            kept: Mutex::default(),
         }
+    }
+
+    /// Keeps the files of books that the node has for `what`, in place of those before.
+    pub(crate) fn keep_for(&self, what: &'static str, digests: BTreeSet<String>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(what, digests);
     }
 
     fn path(&self, digest: &str) -> Utf8PathBuf {
@@ -83,7 +92,7 @@ impl FileStore {
     }
 
     /// Whether all of these are here; an error if one will not come.
-    pub(super) fn has_all<'d>(
+    pub(crate) fn has_all<'d>(
         &self,
         digests: impl IntoIterator<Item = &'d String>,
     ) -> Result<bool, String> {
@@ -125,10 +134,13 @@ impl FileStore {
 
     /// Removes files that are not needed, the oldest first, until few bytes are left.
     pub(super) fn tidy(&self, needed: &BTreeSet<String>) -> io::Result<()> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_kept = |digest: &str| kept.values().any(|digests| digests.contains(digest));
         let mut old: Vec<(SystemTime, u64, Utf8PathBuf)> = Vec::new();
         for entry in self.directory.read_dir_utf8()? {
             let entry = entry?;
-            if needed.contains(entry.file_name().trim_end_matches(".part")) {
+            let digest = entry.file_name().trim_end_matches(".part");
+            if needed.contains(digest) || is_kept(digest) {
                 continue;
             }
             let about = entry.metadata()?;
@@ -242,10 +254,10 @@ impl Download {
 }
 
 /// The files of one book, read from the store when they are needed.
-pub(super) struct StoredFiles {
-    pub(super) store: Arc<FileStore>,
+pub(crate) struct StoredFiles {
+    pub(crate) store: Arc<FileStore>,
     /// Digests by path.
-    pub(super) digests: BTreeMap<Utf8PathBuf, String>,
+    pub(crate) digests: BTreeMap<Utf8PathBuf, String>,
 }
 
 impl BookFiles for StoredFiles {
@@ -385,6 +397,11 @@ mod tests {
         let is_there = |name: &str| store.path(name).exists();
         store.tidy(&BTreeSet::from(["a".to_owned()])).expect("tidy");
         assert!(is_there("a") && is_there("b"));
+        let both = ["a", "b"].map(str::to_owned);
+        store.keep_for("beacons", both.into());
+        store.tidy(&BTreeSet::new()).expect("tidy");
+        assert!(is_there("a") && is_there("b"));
+        store.keep_for("beacons", BTreeSet::new());
         store.tidy(&BTreeSet::new()).expect("tidy");
         assert!(!is_there("a") || !is_there("b"));
     }

@@ -8,7 +8,7 @@ use portolan_fleet::{
     Barrier, Barriers, Book, Fleet, FleetQueryError, JournalEntry, NodeHost, NodeRequest,
     NodeState, NodeStop, SideOutcome, Step, StepJournal, StepKey, StepReport, Work, gather_facts,
 };
-use portolan_modules::{BookFiles, Host};
+use portolan_modules::{BookFiles, Change, Host};
 use portolan_object::Selector;
 use serde_json::{Map, Value};
 
@@ -246,6 +246,12 @@ impl NodeHost for AgentNode<'_> {
         }
         failpoint(after);
         Ok(())
+    }
+
+    fn touches(&mut self, changes: &[Change]) -> Result<(), NodeStop> {
+        let activity = &self.worker.settings.activity;
+        let touched = activity.touch(&self.worker.order.run, changes);
+        touched.map_err(NodeStop::Touched)
     }
 
     fn report(&mut self, report: &StepReport) {

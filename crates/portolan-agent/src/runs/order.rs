@@ -10,12 +10,12 @@ use crate::wire::RunOrder;
 
 /// The values of an order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct OrderValues {
-    pub(super) inputs: Map<String, Value>,
-    pub(super) variables: Map<String, Value>,
+pub(crate) struct OrderValues {
+    pub(crate) inputs: Map<String, Value>,
+    pub(crate) variables: Map<String, Value>,
     /// Names of variables whose values are secret.
     pub(super) secret_variables: BTreeSet<String>,
-    pub(super) node: Value,
+    pub(crate) node: Value,
     pub(super) peers: Value,
     /// The nodes that expressions can ask for.
     pub(super) nodes: Vec<Value>,
@@ -29,7 +29,7 @@ pub(super) struct OrderValues {
 
 impl OrderValues {
     /// Reads the values; `None` if they are something else.
-    pub(super) fn read(order: &RunOrder) -> Option<Self> {
+    pub(crate) fn read(order: &RunOrder) -> Option<Self> {
         let values: Value = serde_json::from_slice(&order.values).ok()?;
         let map = |key: &str| match values.get(key) {
             None => Some(Map::new()),

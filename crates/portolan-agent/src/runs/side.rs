@@ -117,6 +117,7 @@ impl SideSteps {
                 control: Arc::clone(&run.control),
                 events: events.clone(),
                 order: book,
+                journal: None,
             },
             id: order.id,
             step: order.step,
@@ -180,7 +181,7 @@ impl SideWorker {
             return Ok(None);
         }
         let is_check = mode_of(order) == RunMode::Check;
-        let (_lock, mut journal, past) = if is_check {
+        let (_held, mut journal, past) = if is_check {
             (None, None, JournalState::default())
         } else {
             let Some(lock) = self.worker.lock_node()? else {
@@ -188,7 +189,8 @@ impl SideWorker {
             };
             let path = self.worker.journal_path(&book, "side.journal");
             let (journal, past) = self.worker.open_journal_at(&path, &book)?;
-            (Some(lock), Some(journal), past)
+            let at_work = self.worker.settings.activity.begin(&order.run);
+            (Some((lock, at_work)), Some(journal), past)
         };
         let mut node = AgentNode::new(&self.worker, &book, &values, files, journal.as_mut());
         node.is_side = true;

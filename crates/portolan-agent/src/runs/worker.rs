@@ -26,16 +26,18 @@ use crate::wire::run_report::Event;
 use crate::wire::{RunEnded, RunOrder};
 
 /// Takes the steps of one run.
-pub(super) struct Worker {
-    pub(super) settings: Arc<RunSettings>,
-    pub(super) control: Arc<RunControl>,
-    pub(super) events: mpsc::UnboundedSender<NodeEvent>,
-    pub(super) order: RunOrder,
+pub(crate) struct Worker {
+    pub(crate) settings: Arc<RunSettings>,
+    pub(crate) control: Arc<RunControl>,
+    pub(crate) events: mpsc::UnboundedSender<NodeEvent>,
+    pub(crate) order: RunOrder,
+    /// The journal of a run that the node makes itself; without it, that of the book.
+    pub(crate) journal: Option<Utf8PathBuf>,
 }
 
 impl Worker {
     /// Begins in a thread of its own.
-    pub(super) fn spawn(self) -> io::Result<()> {
+    pub(crate) fn spawn(self) -> io::Result<()> {
         let thread = thread::Builder::new().name("run".to_owned());
         thread.spawn(move || {
             let mut end = EndOnPanic {
@@ -79,6 +81,7 @@ impl Worker {
         let mode = mode_of(&self.order);
         // A check writes nothing, so it needs neither the lock nor a journal.
         if mode == RunMode::Check {
+            self.control.begin();
             let outcome = self.take_steps(&book, values, files, None, JournalState::default());
             return Ok((!self.is_suspended()).then(|| ended(&outcome)));
         }
@@ -87,6 +90,8 @@ impl Worker {
             None if self.is_suspended() => return Ok(None),
             None => return Ok(Some(not_begun())),
         };
+        self.control.begin();
+        let _at_work = self.settings.activity.begin(&self.order.run);
         let (mut journal, past) = self.open_journal(&book)?;
         if let Some(state) = past.ended {
             // It ended before the server was told.
@@ -153,26 +158,7 @@ impl Worker {
         values: &OrderValues,
         files: &Arc<dyn BookFiles>,
     ) -> Result<Book, String> {
-        let text = std::str::from_utf8(&self.order.book).map_err(|_| "the book is not UTF-8")?;
-        let mut source = BookSource::new(&self.order.file, text, Arc::clone(files));
-        source.selection = values.selection.clone();
-        source.secret_vars = values.secret_variables.clone();
-        let book = compile(&source).map_err(|faults| {
-            let first = faults
-                .first()
-                .map(|fault| format!("{}: {}", fault.place, fault.message));
-            format!(
-                "this agent cannot read the book: {}",
-                first.unwrap_or_default()
-            )
-        })?;
-        if book.digest.to_string() != self.order.digest {
-            return Err(
-                "this agent reads another book than the server: update the older of the two"
-                    .to_owned(),
-            );
-        }
-        Ok(book)
+        compile_order(&self.order, values, files)
     }
 
     /// Waits until no other run is at work on the node. `None` when the run was stopped meanwhile.
@@ -193,7 +179,9 @@ impl Worker {
 
     /// The journal of the book. That of another run is replaced; its owed handlers are kept.
     fn open_journal(&self, book: &Book) -> Result<(StepJournal, JournalState), String> {
-        self.open_journal_at(&self.journal_path(book, "journal"), book)
+        let path = self.journal.clone();
+        let path = path.unwrap_or_else(|| self.journal_path(book, "journal"));
+        self.open_journal_at(&path, book)
     }
 
     /// The journal at a path. That of another run is replaced; its owed handlers are kept.
@@ -267,6 +255,33 @@ impl Worker {
         // Nobody listens when the agent has ended; the journal has what counts.
         let _ = self.events.send(NodeEvent::Run(event));
     }
+}
+
+/// The book of an order, which must be the one that the server has read.
+pub(crate) fn compile_order(
+    order: &RunOrder,
+    values: &OrderValues,
+    files: &Arc<dyn BookFiles>,
+) -> Result<Book, String> {
+    let text = std::str::from_utf8(&order.book).map_err(|_| "the book is not UTF-8")?;
+    let mut source = BookSource::new(&order.file, text, Arc::clone(files));
+    source.selection = values.selection.clone();
+    source.secret_vars = values.secret_variables.clone();
+    let book = compile(&source).map_err(|faults| {
+        let first = faults
+            .first()
+            .map(|fault| format!("{}: {}", fault.place, fault.message));
+        format!(
+            "this agent cannot read the book: {}",
+            first.unwrap_or_default()
+        )
+    })?;
+    if book.digest.to_string() != order.digest {
+        return Err(
+            "this agent reads another book than the server: update the older of the two".to_owned(),
+        );
+    }
+    Ok(book)
 }
 
 fn ended(outcome: &NodeOutcome) -> RunEnded {

@@ -4,7 +4,7 @@
 pub struct AgentMessage {
     #[prost(
         oneof = "agent_message::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22, 23, 24, 25, 26, 27"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22, 23, 24, 25, 26, 27, 40"
     )]
     pub message: ::core::option::Option<agent_message::Message>,
 }
@@ -46,6 +46,8 @@ pub mod agent_message {
         ShareWant(super::ShareWant),
         #[prost(message, tag = "27")]
         ShareTaken(super::ShareTaken),
+        #[prost(message, tag = "40")]
+        CronStates(super::CronStates),
     }
 }
 /// A message of a server.
@@ -53,7 +55,7 @@ pub mod agent_message {
 pub struct ServerMessage {
     #[prost(
         oneof = "server_message::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22, 23, 24, 25, 26"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22, 23, 24, 25, 26, 40"
     )]
     pub message: ::core::option::Option<server_message::Message>,
 }
@@ -95,6 +97,8 @@ pub mod server_message {
         ShareContent(super::ShareContent),
         #[prost(message, tag = "26")]
         ShareRewrap(super::ShareRewrap),
+        #[prost(message, tag = "40")]
+        CronOrders(super::CronOrders),
     }
 }
 /// The agent has connected.
@@ -436,7 +440,7 @@ pub struct BeaconOrders {
     pub beacons: ::prost::alloc::vec::Vec<BeaconOrder>,
 }
 /// Something that the node has to watch.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BeaconOrder {
     /// The uuid of the Beacon and of its spec: another one begins anew.
     #[prost(string, tag = "1")]
@@ -449,6 +453,71 @@ pub struct BeaconOrder {
     /// Its spec: a JSON object.
     #[prost(bytes = "bytes", tag = "4")]
     pub spec: ::prost::bytes::Bytes,
+    /// The book whose drift is watched, as in RunOrder; without run, name, owner and phase.
+    #[prost(message, optional, tag = "5")]
+    pub book: ::core::option::Option<RunOrder>,
+    /// Why there is no book: the condition is unknown.
+    #[prost(string, tag = "6")]
+    pub unusable: ::prost::alloc::string::String,
+    /// Whether the agent goes on with the book that it has, if it has one: the server cannot tell at the moment.
+    #[prost(bool, tag = "7")]
+    pub keeps_book: bool,
+}
+/// The schedules that the node keeps. They replace what was sent before, and may be sent again at any time.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CronOrders {
+    /// The jobs.
+    #[prost(message, repeated, tag = "1")]
+    pub jobs: ::prost::alloc::vec::Vec<CronOrder>,
+}
+/// A schedule that the node keeps.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CronOrder {
+    /// The uuid of the CronJob.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// Its namespace and name.
+    #[prost(string, tag = "2")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    /// A JSON object: schedule, timeZone, missed, concurrency, deadline, mode, suspend.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub spec: ::prost::bytes::Bytes,
+    /// What each slot runs, in order, as in RunOrder; without run, name, owner and phase.
+    #[prost(message, repeated, tag = "5")]
+    pub books: ::prost::alloc::vec::Vec<RunOrder>,
+    /// Why no slot can start here; empty if slots can.
+    #[prost(string, tag = "6")]
+    pub unusable: ::prost::alloc::string::String,
+    /// Whether the agent goes on with the books that it has, if it has some: the server cannot tell at the moment.
+    #[prost(bool, tag = "7")]
+    pub keeps_books: bool,
+}
+/// What became of the slots of all schedules that the node keeps.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CronStates {
+    /// The jobs.
+    #[prost(message, repeated, tag = "1")]
+    pub jobs: ::prost::alloc::vec::Vec<CronSight>,
+}
+/// What became of the slots of a schedule.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CronSight {
+    /// The namespace and name of the CronJob.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// As in the status of a Node; empty if there is none.
+    #[prost(string, tag = "3")]
+    pub last_slot: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub state: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub next_slot: ::prost::alloc::string::String,
+    #[prost(string, tag = "6")]
+    pub error: ::prost::alloc::string::String,
 }
 /// What beacons told, in order. The agent sends it again until the server says that it has it.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -251,6 +251,9 @@ impl NodeRun<'_> {
     ) -> Attempt {
         let has_effect = step.effect() != Effect::Read;
         if has_effect && self.mode == RunMode::Apply {
+            if let Err(reason) = self.host.touches(plan.changes()) {
+                return Attempt::halted(reason);
+            }
             let entry = JournalEntry::Started {
                 key: key.clone(),
                 boot: boot_before(plan),

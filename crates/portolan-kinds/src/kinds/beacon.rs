@@ -8,7 +8,7 @@ use crate::fault::Faults;
 use crate::rule::{FieldDemand, FieldRule, FixedValue};
 
 /// What can be watched. A beacon watches one of them.
-const SUBJECTS: [&str; 5] = ["file", "service", "disk", "port", "command"];
+const SUBJECTS: [&str; 6] = ["file", "service", "disk", "port", "command", "drift"];
 
 /// The longest time between two checks, and between two events about the same.
 const MAX_SECONDS: u64 = 24 * 3600;
@@ -138,6 +138,14 @@ const RULES: &[FieldRule] = &[
         demand: FieldDemand::Items(256),
     },
     FieldRule {
+        path: "drift.book",
+        demand: FieldDemand::Required,
+    },
+    FieldRule {
+        path: "drift.book",
+        demand: FieldDemand::Name(NameRule::Subdomain),
+    },
+    FieldRule {
         path: "interval",
         demand: FieldDemand::Default(FixedValue::Text("30s")),
     },
@@ -183,7 +191,7 @@ fn check(spec: &Value, faults: &mut Faults<'_>) {
     let path = FieldPath::top("spec");
     let watched = SUBJECTS.iter().filter(|name| spec.get(**name).is_some());
     if watched.count() != 1 {
-        let message = "must have one of `file`, `service`, `disk`, `port` and `command`";
+        let message = "must have one of `file`, `service`, `disk`, `port`, `command` and `drift`";
         faults.add(&path, message);
     }
     let target = spec.get("target").and_then(Value::as_object);

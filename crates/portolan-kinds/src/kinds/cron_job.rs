@@ -80,6 +80,7 @@ pub(super) static DEFINITION: KindDefinition = KindDefinition {
         Column::new("ERROR", "status.error"),
         Column::wide("RUNS", "status.lastRuns"),
         Column::wide("SKIPPED", "status.skipped"),
+        Column::wide("NODES", "status.nodes"),
     ],
     selectable: &[],
 };
@@ -98,10 +99,6 @@ fn check(spec: &Value, faults: &mut Faults<'_>) {
             _ => "schedule",
         };
         faults.add(&path.key(field), format!("cannot be used: {error}"));
-    }
-    if text("on") == Some("agent") {
-        let message = "cannot be `agent` yet: only servers keep schedules";
-        faults.add(&path.key("on"), message);
     }
     let has = |key: &str| {
         let list = spec.get(key).and_then(Value::as_array);

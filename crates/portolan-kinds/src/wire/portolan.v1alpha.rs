@@ -665,6 +665,9 @@ pub struct BeaconSpec {
     /// Whether nobody watches.
     #[prost(bool, optional, tag = "13")]
     pub suspend: ::core::option::Option<bool>,
+    /// Whether a TaskBook would change the node.
+    #[prost(message, optional, tag = "14")]
+    pub drift: ::core::option::Option<BeaconDrift>,
 }
 /// Which nodes watch. Those that are given must all hold; only nodes that the namespace may target are chosen.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -737,6 +740,13 @@ pub struct BeaconCommand {
     /// Exit codes that are as they should be.
     #[prost(uint32, repeated, tag = "3")]
     pub ok_codes: ::prost::alloc::vec::Vec<u32>,
+}
+/// A TaskBook that is compared with the node.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BeaconDrift {
+    /// Its name.
+    #[prost(string, optional, tag = "1")]
+    pub book: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Whether a file should be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1309,6 +1319,9 @@ pub struct CronJobStatus {
     /// Slots that started so far.
     #[prost(uint32, optional, tag = "8")]
     pub started: ::core::option::Option<u32>,
+    /// How many nodes keep the schedule, if nodes do.
+    #[prost(uint32, optional, tag = "9")]
+    pub nodes: ::core::option::Option<u32>,
 }
 /// Who keeps a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -1317,7 +1330,7 @@ pub enum CronPlace {
     Unspecified = 0,
     /// The server: a run over all nodes.
     Server = 1,
-    /// The agent of each node, also without a server. Not available yet.
+    /// The agent of each node, also without a server: each node has a run of its own.
     Agent = 2,
 }
 impl CronPlace {
@@ -1534,6 +1547,31 @@ pub struct NodeStatus {
     /// The public key that shares for it are encrypted to.
     #[prost(string, optional, tag = "10")]
     pub share_key: ::core::option::Option<::prost::alloc::string::String>,
+    /// The schedules that it keeps.
+    #[prost(message, repeated, tag = "11")]
+    pub cron_jobs: ::prost::alloc::vec::Vec<NodeCronJob>,
+}
+/// A schedule that a node keeps.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeCronJob {
+    /// The namespace of the CronJob.
+    #[prost(string, optional, tag = "1")]
+    pub namespace: ::core::option::Option<::prost::alloc::string::String>,
+    /// Its name.
+    #[prost(string, optional, tag = "2")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    /// The last slot that started here.
+    #[prost(string, optional, tag = "3")]
+    pub last_slot: ::core::option::Option<::prost::alloc::string::String>,
+    /// What became of it: `running`, or the state of the node in it, such as `changed` or `failed`.
+    #[prost(string, optional, tag = "4")]
+    pub state: ::core::option::Option<::prost::alloc::string::String>,
+    /// The next slot.
+    #[prost(string, optional, tag = "5")]
+    pub next_slot: ::core::option::Option<::prost::alloc::string::String>,
+    /// Why the last slot failed, or why none can start.
+    #[prost(string, optional, tag = "6")]
+    pub error: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// What a beacon of a node saw last.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -240,6 +240,10 @@ impl ConnectedAgent {
                     let node = self.identity.node.clone()?;
                     self.tell_beacons(BeaconInput::Seen(node, states)).await;
                 }
+                Some(Theirs::CronStates(states)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_beacons(BeaconInput::Kept(node, states)).await;
+                }
                 Some(Theirs::ShareKey(key)) => {
                     let node = self.identity.node.clone()?;
                     self.tell_shares(ShareInput::Key(node, key.recipient)).await;

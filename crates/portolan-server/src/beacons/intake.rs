@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use portolan_agent::BeaconNotice;
-use portolan_agent::wire::{BeaconEvent, BeaconEvents, BeaconSight};
+use portolan_agent::wire::{BeaconEvent, BeaconEvents, BeaconSight, CronSight};
 use portolan_digest::hex;
 use portolan_kinds::{KindObject, find_kind};
 use serde_json::{Map, Value, json};
@@ -19,8 +19,15 @@ use crate::node_access::{NodeIdentity, NodeScope};
 use crate::objects::Author;
 
 /// What events can be about.
-const SUBJECTS: [&str; 7] = [
-    "file", "service", "disk", "port", "command", "lost", SHARE_KEY,
+const SUBJECTS: [&str; 8] = [
+    "file", "service", "disk", "port", "command", "drift", "lost", SHARE_KEY,
+];
+
+/// What events of schedules that nodes keep are about, and their types.
+const CRON_SUBJECTS: [(&str, &str); 3] = [
+    ("cron-ended", "cron.ended"),
+    ("cron-failed", "cron.failed"),
+    ("cron-skipped", "cron.skipped"),
 ];
 
 /// The subject of an event about a key for shares that has changed.
@@ -41,6 +48,9 @@ const MAX_STATES: usize = 200;
 /// The longest condition.
 const MAX_CONDITION: usize = 128;
 
+/// The longest reason of a slot that failed.
+const MAX_ERROR: usize = 500;
+
 /// The namespace of what agents tell by themselves.
 const SYSTEM: &str = "system";
 
@@ -55,7 +65,8 @@ pub(super) async fn write_events(
     let now = events.objects.time.now();
     let told_events = told.events.iter().take(MAX_EVENTS);
     let written = told_events.map(|event| async move {
-        let Some(object) = read_event(node, scope, &told.spool, event, now) else {
+        let read = read_event(&events.cache, (node, scope), &told.spool, event, now);
+        let Some(object) = read else {
             return true;
         };
         match events.create(object, author).await {
@@ -80,8 +91,8 @@ pub(super) async fn write_events(
 
 /// The event that an agent tells; `None` if it may not, or it is not written as it should be.
 fn read_event(
-    node: &NodeIdentity,
-    scope: &NodeScope,
+    cache: &Cache,
+    (node, scope): (&NodeIdentity, &NodeScope),
     spool: &str,
     event: &BeaconEvent,
     now: Duration,
@@ -97,7 +108,9 @@ fn read_event(
         refuse("it cannot be read");
         return None;
     };
-    if !SUBJECTS.contains(&notice.subject.as_str()) {
+    let mut cron_subjects = CRON_SUBJECTS.iter();
+    let cron = cron_subjects.find(|(subject, _)| *subject == notice.subject);
+    if cron.is_none() && !SUBJECTS.contains(&notice.subject.as_str()) {
         refuse("nobody knows what it is about");
         return None;
     }
@@ -107,7 +120,8 @@ fn read_event(
             json!({"kind": "Node", "name": node.name, "node": node.name}),
         )
     } else {
-        let source = json!({"kind": "Beacon", "name": notice.beacon, "node": node.name});
+        let kind = if cron.is_some() { "CronJob" } else { "Beacon" };
+        let source = json!({"kind": kind, "name": notice.beacon, "node": node.name});
         (notice.namespace.as_str(), source)
     };
     if !scope.may_report_in(namespace) {
@@ -117,12 +131,18 @@ fn read_event(
     let mut data: Map<String, Value> = notice.data;
     data.insert("observed".to_owned(), notice.time.to_string().into());
     let summary: String = notice.summary.chars().take(1_000).collect();
-    let kind = if notice.subject == SHARE_KEY {
-        "share.key-changed".to_owned()
-    } else {
-        format!("beacon.{}", notice.subject)
+    let kind = match cron {
+        Some((_, kind)) => (*kind).to_owned(),
+        None if notice.subject == SHARE_KEY => "share.key-changed".to_owned(),
+        None => format!("beacon.{}", notice.subject),
     };
-    let spec = json!({
+    let causes = blame_runs(
+        (cache, scope),
+        (notice.run.as_deref(), notice.during.as_deref()),
+        namespace,
+        &mut data,
+    );
+    let mut spec = json!({
         "type": kind,
         "severity": notice.severity.as_str(),
         "summary": summary,
@@ -131,13 +151,46 @@ fn read_event(
         "occurrences": 1,
         "data": data,
     });
-    let name = event_name(node, spool, event);
+    if !causes.is_null() {
+        spec["causes"] = causes;
+    }
+    let name = match &notice.id {
+        Some(id) => known_name(node, &notice.subject, id),
+        None => event_name(node, spool, event),
+    };
     Some(KindObject::new(
         find_kind("Event")?,
         &name,
         Some(namespace),
         spec,
     ))
+}
+
+/// Says which run changed what was seen, or was at work meanwhile. Gives the triggers that led to a run that changed it:
+/// they do not fire for what they led to themselves.
+fn blame_runs(
+    (cache, scope): (&Cache, &NodeScope),
+    (run, during): (Option<&str>, Option<&str>),
+    namespace: &str,
+    data: &mut Map<String, Value>,
+) -> Value {
+    let mut causes = Value::Null;
+    for (key, uuid) in [("run", run), ("duringRun", during)] {
+        let Some(uuid) = uuid else { continue };
+        let runs = find_kind("Run").map_or_else(Vec::new, |kind| cache.objects(kind, None));
+        let mut runs = runs.iter();
+        let found = runs.find(|run| run.metadata.uuid() == uuid);
+        let found = found.filter(|run| scope.may_report_in(run.namespace().unwrap_or_default()));
+        let shown: String = match found {
+            Some(run) if run.namespace() == Some(namespace) => run.name().to_owned(),
+            _ => uuid.chars().take(MAX_CONDITION).collect(),
+        };
+        data.insert(key.to_owned(), shown.into());
+        if let Some(run) = found.filter(|_| key == "run") {
+            causes = run.spec.get("causes").cloned().unwrap_or_default();
+        }
+    }
+    causes
 }
 
 /// The time of an event: that of the node, unless its clock cannot be right.
@@ -157,6 +210,46 @@ fn event_name(node: &NodeIdentity, spool: &str, event: &BeaconEvent) -> String {
     }
     hasher.update(event.number.to_be_bytes());
     format!("beacon-{}", hex(&hasher.finalize()[..16]))
+}
+
+/// The name of an event that the agent may tell again, with other words and another number.
+fn known_name(node: &NodeIdentity, subject: &str, id: &str) -> String {
+    let mut hasher = Sha256::new();
+    for part in [node.uid.as_str(), subject, id] {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    format!("agent-{}", hex(&hasher.finalize()[..16]))
+}
+
+/// What the status of a node says of the schedules that it keeps. CronJobs that do not exist are left out.
+pub(super) fn cron_jobs(cache: &Cache, scope: &NodeScope, kept: &[CronSight]) -> Value {
+    let Some(kind) = find_kind("CronJob") else {
+        return Value::Null;
+    };
+    let kept = kept.iter().take(MAX_STATES).filter(|one| {
+        let key = ObjectKey::new(kind, Some(&one.namespace), &one.name);
+        scope.may_report_in(&one.namespace) && cache.object(&key).is_some()
+    });
+    let is_time = |text: &&String| text.parse::<jiff::Timestamp>().is_ok();
+    let jobs = kept.map(|one| {
+        let mut job = json!({"namespace": one.namespace, "name": one.name});
+        for (key, text) in [("lastSlot", &one.last_slot), ("nextSlot", &one.next_slot)] {
+            if let Some(time) = Some(text).filter(is_time) {
+                job[key] = json!(time);
+            }
+        }
+        for (key, text, most) in [
+            ("state", &one.state, MAX_CONDITION),
+            ("error", &one.error, MAX_ERROR),
+        ] {
+            if !text.is_empty() {
+                job[key] = text.chars().take(most).collect::<String>().into();
+            }
+        }
+        job
+    });
+    Value::Array(jobs.collect())
 }
 
 /// What the status of a node says of its beacons. Beacons that do not exist are left out.

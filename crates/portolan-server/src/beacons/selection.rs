@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::cache::Cache;
 use crate::node_choice::{Grants, NodeChoice};
+use crate::runs::{BookName, BookUse, StandingRound, Unready};
 
 /// The most beacons of a node; those whose names come first are taken.
 const MAX_BEACONS: usize = 200;
@@ -41,27 +42,76 @@ impl BeaconView {
         }
     }
 
-    /// What a node has to watch, in a fixed order.
-    pub(super) fn orders(&self, node: &KindObject) -> BeaconOrders {
+    /// The books whose drift is watched.
+    pub(super) fn books(&self) -> impl Iterator<Item = BookName> {
+        let beacons = self.beacons.iter();
+        beacons.filter_map(|(beacon, _)| book_of(beacon).map(|wanted| wanted.name))
+    }
+
+    /// What a node has to watch, in a fixed order; `None` while a book for it is being read.
+    pub(super) fn orders(
+        &self,
+        node: &KindObject,
+        round: &mut StandingRound<'_>,
+    ) -> Option<BeaconOrders> {
+        let orders = self.of_node(node).into_iter().map(|beacon| {
+            let mut order = order_of(beacon);
+            if let Some(wanted) = book_of(beacon) {
+                match round.order(&wanted, node) {
+                    Ok(book) => order.book = Some(book),
+                    Err(Unready::Reading) => return None,
+                    Err(Unready::NotNow(why)) => {
+                        order.unusable = why;
+                        order.keeps_book = true;
+                    }
+                    Err(Unready::Refused(why) | Unready::Elsewhere(why)) => order.unusable = why,
+                }
+            }
+            Some(order)
+        });
+        let beacons = orders.collect::<Option<Vec<BeaconOrder>>>()?;
+        Some(BeaconOrders { beacons })
+    }
+
+    fn of_node(&self, node: &KindObject) -> Vec<&KindObject> {
         let place = self.grants.place_of(node);
         let beacons = self.beacons.iter().filter(|(beacon, choice)| {
             let namespace = beacon.namespace().unwrap_or_default();
             place.is_granted(namespace) && choice.has(node, &place)
         });
-        let beacons = beacons.take(MAX_BEACONS).map(|(beacon, _)| BeaconOrder {
-            id: format!(
-                "{}.{}",
-                beacon.metadata.uuid(),
-                beacon.metadata.generation.unwrap_or(1)
-            ),
-            namespace: beacon.namespace().unwrap_or_default().to_owned(),
-            name: beacon.name().to_owned(),
-            spec: beacon.spec.to_string().into(),
-        });
-        BeaconOrders {
-            beacons: beacons.collect(),
-        }
+        let beacons = beacons.take(MAX_BEACONS);
+        beacons.map(|(beacon, _)| beacon.as_ref()).collect()
     }
+}
+
+fn order_of(beacon: &KindObject) -> BeaconOrder {
+    BeaconOrder {
+        id: format!(
+            "{}.{}",
+            beacon.metadata.uuid(),
+            beacon.metadata.generation.unwrap_or(1)
+        ),
+        namespace: beacon.namespace().unwrap_or_default().to_owned(),
+        name: beacon.name().to_owned(),
+        spec: beacon.spec.to_string().into(),
+        ..BeaconOrder::default()
+    }
+}
+
+/// The book whose drift a beacon watches, as a check of it by the namespace of the beacon.
+fn book_of(beacon: &KindObject) -> Option<BookUse> {
+    let book = beacon.spec.get("drift")?.get("book")?.as_str()?;
+    Some(BookUse {
+        name: BookName {
+            namespace: beacon.namespace().unwrap_or_default().to_owned(),
+            book: book.to_owned(),
+            text: None,
+        },
+        inputs: serde_json::Map::new(),
+        selector: None,
+        nodes: Vec::new(),
+        is_check: true,
+    })
 }
 
 #[cfg(test)]
@@ -96,10 +146,7 @@ mod tests {
             vec![object("NodeGrant", "shop", None, grant)],
         );
         let view = BeaconView::of(vec![beacon], grants);
-        let nodes = nodes.iter().filter(|node| {
-            let orders = view.orders(node);
-            !orders.beacons.is_empty()
-        });
+        let nodes = nodes.iter().filter(|node| !view.of_node(node).is_empty());
         nodes.map(|node| node.name().to_owned()).collect()
     }
 

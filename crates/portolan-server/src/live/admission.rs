@@ -1,4 +1,4 @@
-//! What a CronJob, Trigger, Webhook, Variable or TaskBook asks for beyond its own fields, checked when it is written.
+//! What a Beacon, CronJob, Trigger, Webhook, Variable or TaskBook asks for beyond its own fields, checked when it is written.
 //!
 //! Their runs are made by the server itself. So who writes one must have the right to make such runs by hand.
 
@@ -29,6 +29,9 @@ pub(crate) fn check_live(
         access.check(identity, &action).map(|_| ())
     };
     match object.kind.name {
+        "Beacon" if object.spec.get("drift").is_some() => {
+            may("run", "TaskBook", object.spec["drift"]["book"].as_str())
+        }
         "CronJob" => {
             let books = object.spec.get("books").and_then(Value::as_array);
             let books = books.into_iter().flatten();

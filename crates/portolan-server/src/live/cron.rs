@@ -13,7 +13,8 @@ use portolan_trigger::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::cron_books::{USER, runs_of};
+use super::cron_books::{USER, is_kept_by_nodes, runs_of};
+use super::cron_of_nodes::status_of_nodes;
 use super::records::{LiveRecords, LiveWrite, cron_job, cron_jobs, uuid_below};
 use super::{OwnershipLost, is_passing, moment};
 use crate::error::ApiError;
@@ -112,7 +113,12 @@ impl CronController {
             }
             let runs = active.get(job.metadata.uuid());
             let runs = runs.cloned().unwrap_or_default();
-            match self.look_at(owned, &job, runs).await {
+            let looked = if is_kept_by_nodes(&job) {
+                self.leave_to_nodes(owned, &job).await
+            } else {
+                self.look_at(owned, &job, runs).await
+            };
+            match looked {
                 Ok(true) => {}
                 Ok(false) => return Err(OwnershipLost),
                 Err(error) => {
@@ -121,6 +127,26 @@ impl CronController {
             }
         }
         Ok(())
+    }
+
+    /// Starts nothing: nodes keep the schedule. Says what they tell of it.
+    async fn leave_to_nodes(
+        &self,
+        owned: &mut OwnedCron,
+        job: &KindObject,
+    ) -> Result<bool, ApiError> {
+        let uuid = job.metadata.uuid();
+        if owned.jobs.remove(uuid).is_some() {
+            // A server that keeps it again begins anew.
+            let write = LiveWrite::delete(cron_job(uuid));
+            if self.write(owned, &[write]).await.is_err() {
+                return Ok(false);
+            }
+        }
+        let now = moment(self.server.objects.time.now());
+        let next = schedule_of(job)?.schedule().next_after(now);
+        let wanted = status_of_nodes(job, next, &self.objects("Node"));
+        self.tell(owned, job, wanted).await
     }
 
     /// Starts what is due of a job. `false` when this server does not own the shard any more.
@@ -190,6 +216,8 @@ impl CronController {
                 let stored = owned.records.read(store, cron_job(uuid)).await?;
                 // Slots before the job was made are not its own.
                 let made = job.metadata.creation_timestamp().parse().ok();
+                // Nodes kept those from then until now.
+                let made = made.filter(|_| job.status.get("nodes").is_none());
                 let now = moment(self.server.objects.time.now());
                 stored.unwrap_or_else(|| schedule.begin(made.unwrap_or(now)))
             }
@@ -366,7 +394,9 @@ impl CronController {
         let stored: Vec<(String, Value)> = owned.records.read_all(store, cron_jobs()).await?;
         let is_gone = |key: &String| {
             let uuid = uuid_below(&cron_jobs(), key);
-            jobs.iter().all(|job| Some(job.metadata.uuid()) != uuid)
+            let is_it =
+                |job: &Arc<KindObject>| Some(job.metadata.uuid()) == uuid && !is_kept_by_nodes(job);
+            !jobs.iter().any(is_it)
         };
         let gone: Vec<LiveWrite> = stored
             .into_iter()
@@ -438,6 +468,7 @@ fn status(
         status["skipped"] = format!("{}: {}", last.slot, last.reason).into();
     }
     if let Some(fields) = status.as_object_mut() {
+        fields.remove("nodes");
         match next {
             Some(next) => fields.insert("nextSlot".to_owned(), next.to_string().into()),
             None => fields.remove("nextSlot"),

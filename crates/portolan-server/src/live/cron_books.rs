@@ -6,7 +6,7 @@ use portolan_trigger::SlotFiring;
 use serde_json::{Map, Value, json};
 
 use crate::error::ApiError;
-use crate::runs::{FiredRun, MadeBy};
+use crate::runs::{BookName, BookUse, FiredRun, MadeBy};
 
 /// The name that runs of schedules are made under.
 pub(super) const USER: &str = "system:cron";
@@ -65,6 +65,45 @@ pub(super) fn runs_of(
         last.made_by.with = made_by.with.clone();
     }
     Ok(runs)
+}
+
+/// Whether nodes keep a schedule, and not a server.
+pub(crate) fn is_kept_by_nodes(job: &KindObject) -> bool {
+    job.spec["on"] == "agent"
+}
+
+/// The books that nodes take in each slot of a schedule that they keep, in order.
+pub(crate) fn book_uses(job: &KindObject) -> Vec<BookUse> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let target = job.spec.get("target").cloned().unwrap_or_default();
+    let nodes = target.get("nodes").and_then(Value::as_array);
+    let nodes = nodes.into_iter().flatten().filter_map(Value::as_str);
+    let nodes: Vec<String> = nodes.map(str::to_owned).collect();
+    let wanted = |book: String, text: Option<String>| BookUse {
+        name: BookName {
+            namespace: job.namespace().unwrap_or_default().to_owned(),
+            book,
+            text,
+        },
+        inputs: Map::new(),
+        selector: None,
+        nodes: Vec::new(),
+        is_check: job.spec["mode"] == "check",
+    };
+    let books = job.spec.get("books").and_then(Value::as_array);
+    let books = books.filter(|books| !books.is_empty());
+    let Some(books) = books else {
+        // The target of steps is that of their book.
+        let steps = book_of_steps(job, &target);
+        return vec![wanted(job.name().to_owned(), Some(steps))];
+    };
+    let books = books.iter().map(|book| BookUse {
+        inputs: book["inputs"].as_object().cloned().unwrap_or_default(),
+        selector: text(&target, "selector"),
+        nodes: nodes.clone(),
+        ..wanted(text(book, "name").unwrap_or_default(), None)
+    });
+    books.collect()
 }
 
 /// A TaskBook of the steps of a CronJob, named like it.

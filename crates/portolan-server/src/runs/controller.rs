@@ -18,6 +18,7 @@ use super::files::{FileShelf, all_files, remove_file};
 use super::keys;
 use super::record::{StoredBook, delete_run};
 use super::sealed::RunSecrets;
+use super::standing::KeptFiles;
 use super::target::FleetView;
 use crate::agents::AgentHub;
 use crate::cache::Cache;
@@ -71,6 +72,8 @@ pub(crate) struct RunController {
     pub(crate) event_sink: EventSink,
     pub(crate) cache: Cache,
     pub(crate) agents: Arc<AgentHub>,
+    /// Files of books that nodes keep.
+    pub(crate) kept_files: Arc<KeptFiles>,
     pub(crate) inputs: mpsc::Receiver<RunInput>,
     /// Whether this server owns the shard.
     pub(crate) owned: watch::Receiver<Option<Ownership>>,
@@ -286,7 +289,7 @@ impl RunController {
         }
     }
 
-    /// Sends a part of a file of a run to a node that takes part in it.
+    /// Sends a part of a file to a node that takes part in its run, or keeps its book.
     async fn send_file(&self, owned: &OwnedRuns, node: String, request: &FileRequest) {
         let run = owned.runs.get(&request.run);
         let run = run.filter(|run| run.needs(&node) && run.has_file(&request.digest));
@@ -295,10 +298,12 @@ impl RunController {
             part: request.part,
             ..FilePart::default()
         };
-        if let Some(run) = run {
+        let namespace = run.map(|run| run.namespace.clone());
+        let kept = || self.kept_files.namespace_of(&node, &request.digest);
+        if let Some(namespace) = namespace.or_else(kept) {
             let shelf = FileShelf {
                 store: self.objects.store.clone(),
-                namespace: run.namespace.clone(),
+                namespace,
             };
             match shelf.read_part(&request.digest, request.part).await {
                 Ok(Some((parts, content))) => {
@@ -307,7 +312,7 @@ impl RunController {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!(%error, run = run.name, "a file of a run cannot be read");
+                    tracing::warn!(%error, run = request.run, "a file of a book cannot be read");
                     return;
                 }
             }
@@ -531,6 +536,9 @@ impl RunController {
             for digest in book.iter().flat_map(|book| book.files.values()) {
                 unneeded.remove(&(namespace.to_owned(), digest.clone()));
             }
+        }
+        for file in self.kept_files.all() {
+            unneeded.remove(&file);
         }
         let mut left = BTreeMap::new();
         for (file, revision) in unneeded {

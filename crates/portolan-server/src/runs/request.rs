@@ -640,7 +640,7 @@ fn input_error(faults: &[portolan_fleet::InputFault]) -> ApiError {
 }
 
 /// Inputs that came as texts, in the types of the book.
-fn read_inputs(book: &Book, given: &Map<String, Value>) -> Map<String, Value> {
+pub(super) fn read_inputs(book: &Book, given: &Map<String, Value>) -> Map<String, Value> {
     let read = |(name, value): (&String, &Value)| {
         let input = book.inputs.get(name);
         let read = match (input, value.as_str()) {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_agent::{
-    Agent, AgentData, AgentEnd, AgentError, AgentNotice, AgentOptions, BootClock,
+    Agent, AgentData, AgentEnd, AgentError, AgentNotice, AgentOptions, BootClock, SystemDate,
+    WallClock,
 };
 use portolan_http::Secret;
 use portolan_identity::{CaPin, EXPORTER_LABEL, EnrolClient, Enrolled, JoinToken, NodeKey};
@@ -30,6 +31,8 @@ pub(crate) struct Bed {
     directory: tempfile::TempDir,
     pub(crate) store: Store,
     server: RunningServer,
+    /// The date of agents that are started from now on.
+    pub(crate) date: Arc<dyn WallClock>,
 }
 
 pub(crate) struct RunningServer {
@@ -63,13 +66,24 @@ impl Bed {
             directory,
             store,
             server,
+            date: Arc::new(SystemDate),
         }
     }
 
     /// Ends the server in the middle of everything, and starts it again on the same port.
     pub(crate) async fn restart(&mut self) {
+        self.pause().await;
+        self.resume().await;
+    }
+
+    /// Ends the server until [`Self::resume`].
+    pub(crate) async fn pause(&mut self) {
         self.server.cancelled.cancel();
         (&mut self.server.ended).await.expect("it ends");
+    }
+
+    /// Starts the server again that was paused.
+    pub(crate) async fn resume(&mut self) {
         self.server = start_server(&self.store, self.directory.path(), self.server.port).await;
     }
 
@@ -207,6 +221,7 @@ impl Bed {
             ends_when_replaced: false,
             gossip: Some(([127, 0, 0, 1], 0).into()),
             clock: Arc::new(BootClock),
+            date: Arc::clone(&self.date),
             notify: Box::new(move |notice: AgentNotice| {
                 told.lock().expect("no panic").push(format!("{notice:?}"));
             }),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::bed::{Bed, wait_until};
 
 impl Bed {
-    async fn post(&self, plural: &str, kind: &str, name: &str, spec: &Value) -> bool {
+    pub(crate) async fn post(&self, plural: &str, kind: &str, name: &str, spec: &Value) -> bool {
         let object = json!({
             "apiVersion": "v1alpha", "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec,
         });
@@ -15,7 +15,7 @@ impl Bed {
         made.is_some()
     }
 
-    async fn runs(&self) -> Vec<Value> {
+    pub(crate) async fn runs(&self) -> Vec<Value> {
         let path = "namespaces/default/runs";
         let list = self.admin(FleetMethod::Get, path, None).await;
         let list = list.unwrap_or_default();

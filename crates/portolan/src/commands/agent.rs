@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use portolan_agent::{
-    Agent, AgentData, AgentEnd, AgentError, AgentNotice, AgentOptions, BootClock,
+    Agent, AgentData, AgentEnd, AgentError, AgentNotice, AgentOptions, BootClock, SystemDate,
 };
 use portolan_identity::EnrolError;
 use tokio::signal::unix::{SignalKind, signal};
@@ -48,6 +48,7 @@ pub(crate) fn agent(args: &AgentArgs, app: &App) -> CommandResult {
         ends_when_replaced: true,
         gossip: (!args.no_gossip).then_some(args.gossip_listen),
         clock: Arc::new(BootClock),
+        date: Arc::new(SystemDate),
         notify: Box::new(move |notice| say(&notice_text(&notice))),
     };
     match app.runtime()?.block_on(run(Agent::new(data, options)))? {

@@ -19,6 +19,9 @@ fn notice(number: u64, severity: FleetSeverity) -> BeaconNotice {
         time: Timestamp::UNIX_EPOCH,
         summary: format!("event {number}"),
         data: Map::new(),
+        run: None,
+        during: None,
+        id: None,
     }
 }
 

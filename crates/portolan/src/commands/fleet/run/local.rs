@@ -49,6 +49,8 @@ pub(super) fn run(args: &RunArgs, path: &Utf8PathBuf, app: &App) -> CommandResul
             RunMode::Apply
         },
         inputs,
+        variables: Map::new(),
+        about: None,
         id: new_id(),
         secrets: printer.secrets(),
         stop: app.cancellation()?.clone(),
