@@ -191,6 +191,7 @@ impl Agent {
             self.renew_if_due(&mut identity).await?;
             alone.beacons.set_expiry(identity.enrolled.expires);
             alone.cron.set_expiry(identity.enrolled.expires);
+            alone.shares.set_identity(&identity);
             // A server that was named by another one is tried once; if it is gone, the known one is asked again.
             let moved = moved_to.take();
             let server = moved.as_deref().unwrap_or(&self.options.server);

@@ -136,6 +136,9 @@ impl<'a> Session<'a> {
         let mut gossip_news = gossip.subscribe();
         self.tell_runs(runs).await;
         self.report(shares.key_message()).await;
+        for message in shares.taken_messages() {
+            self.report(message).await;
+        }
         let every = Duration::from_millis(u64::from(self.welcome.lease_interval_ms));
         let mut ticks = interval_at(Instant::now(), every.max(MIN_INTERVAL));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -188,7 +191,10 @@ impl<'a> Session<'a> {
                             message @ (Theirs::ShareRecipients(_)
                             | Theirs::ShareStored(_)
                             | Theirs::ShareContent(_)
-                            | Theirs::ShareRewrap(_)),
+                            | Theirs::ShareRewrap(_)
+                            | Theirs::ShareHolders(_)
+                            | Theirs::ResultStored(_)
+                            | Theirs::ResultContent(_)),
                         ),
                     })) => shares.take(message),
                     Ok(Some(message)) => {

@@ -43,6 +43,8 @@ pub struct Book {
     pub facts: BTreeSet<String>,
     /// Steps whose results on all nodes the book asks for: as it names them, and their paths.
     pub gathered: BTreeMap<String, String>,
+    /// The paths of steps whose results other steps read, as in `steps['name']`.
+    pub read_results: BTreeSet<String>,
     /// Whether the book asks for the nodes of the run, and for nodes by their labels.
     pub asks_fleet: AskedFleet,
     /// Names of `vars` whose values on a node are secret.

@@ -134,6 +134,7 @@ fn compile_here(source: &BookSource<'_>) -> Result<Book, Vec<BookFault>> {
         digest: hasher.finish(),
         facts: BTreeSet::new(),
         gathered: BTreeMap::new(),
+        read_results: BTreeSet::new(),
         asks_fleet: AskedFleet::default(),
         secret_vars: source.secret_vars.clone(),
     };
@@ -147,6 +148,7 @@ fn compile_here(source: &BookSource<'_>) -> Result<Book, Vec<BookFault>> {
     }
     book.facts = checked.facts;
     book.gathered = checked.gathered;
+    book.read_results = checked.read_results;
     book.asks_fleet = checked.asks_fleet;
     check::mark_sensitive(&mut book.steps, &checked.sensitive);
     check::mark_sensitive(&mut book.handlers, &checked.sensitive);

@@ -64,6 +64,14 @@ pub enum FleetQueryError {
     /// Results are not sent to other nodes.
     #[error("results of other nodes are not known here")]
     NoResults,
+    /// The results of a step cannot be read.
+    #[error("the results of `{step}` cannot be read: {reason}")]
+    UnreadableResults {
+        /// The step.
+        step: String,
+        /// Why not.
+        reason: String,
+    },
 }
 
 /// A node that stands alone.

@@ -57,13 +57,29 @@ pub trait NodeHost {
     /// Waits until the first node has taken a step that runs once in the whole run: its result, if it gave one.
     ///
     /// # Errors
-    /// Why the run ends here.
-    fn wait_for_first(&mut self, _step: &Step) -> Result<Option<Value>, NodeStop> {
+    /// Why the run ends here, or why the result cannot be had.
+    fn wait_for_first(&mut self, _step: &Step) -> Result<Option<Value>, ResultError> {
         Ok(None)
     }
 
     /// Gives the result of a step to the other nodes; null if it has none.
-    fn share_result(&mut self, _step: &Step, _result: &Value) {}
+    ///
+    /// # Errors
+    /// Why the run ends here, or why nobody can be given the result.
+    fn share_result(&mut self, _step: &Step, _result: &Value) -> Result<(), ResultError> {
+        Ok(())
+    }
+
+    /// Encrypts the result of a sensitive step for the journal, so that this node alone can read it again. `None` if it
+    /// cannot: the result is forgotten when the run is interrupted then.
+    fn seal(&self, _result: &str) -> Option<String> {
+        None
+    }
+
+    /// Decrypts what [`NodeHost::seal`] gave.
+    fn unseal(&self, _sealed: &str) -> Option<String> {
+        None
+    }
 
     /// Waits until this node may take a step that few nodes may take at the same time.
     ///
@@ -158,6 +174,17 @@ pub enum NodeStop {
     /// What the run changes cannot be written down for the beacons that watch it.
     #[error("cannot tell beacons what the run changes")]
     Touched(#[source] std::io::Error),
+}
+
+/// Why a result does not come to another node.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultError {
+    /// The run ends here.
+    #[error(transparent)]
+    Stopped(#[from] NodeStop),
+    /// It is too large, or may not be read.
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl NodeStop {

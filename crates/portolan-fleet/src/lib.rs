@@ -57,7 +57,9 @@ pub use compile::{BookSource, TagSelection, compile};
 pub use compliance::{ComplianceRun, NodeCompliance, compliance};
 pub use convert::{ConversionError, ConversionNote, ConvertedPlay, convert_playbook};
 pub use decision::{Decision, DecisionError, Fleet, FleetQueryError, NoFleet};
-pub use execute::{NodeHost, NodeOutcome, NodeRequest, NodeRun, NodeStop, RunMode, SideOutcome};
+pub use execute::{
+    NodeHost, NodeOutcome, NodeRequest, NodeRun, NodeStop, ResultError, RunMode, SideOutcome,
+};
 pub use facts::{CUSTOM_FACTS, gather_facts};
 pub use fault::{BookFault, Place};
 pub use fleet_run::{

@@ -20,6 +20,12 @@ pub enum IdentityError {
     /// Its time is over, or has not come.
     #[error("the certificate is not valid now")]
     NotValidNow,
+    /// It is of another node, or of none.
+    #[error("the certificate is not that of the node")]
+    OtherNode,
+    /// Somebody else has signed, or something else was signed.
+    #[error("the signature is not that of the node")]
+    WrongSignature,
     /// It could not be made.
     #[error("cannot make a {what}")]
     Failed {

@@ -10,7 +10,7 @@ use crate::pin::CaPin;
 
 /// A private key (ECDSA, P-256) that never leaves the machine it was made on.
 pub struct NodeKey {
-    pair: KeyPair,
+    pub(crate) pair: KeyPair,
 }
 
 impl NodeKey {

@@ -21,6 +21,7 @@ mod subject;
 mod authority;
 mod certificate;
 mod join_token;
+mod share_key;
 
 mod enrol;
 mod transport;
@@ -33,5 +34,6 @@ pub use join_token::{EnrolProof, JoinToken, JoinTokenKey};
 pub use key::NodeKey;
 pub use pem::{certificates_from_pem, certificates_to_pem};
 pub use pin::CaPin;
+pub use share_key::ShareKeyClaim;
 pub use subject::{CertificateSubject, SubjectKind};
 pub use transport::{EXPORTER_BYTES, EXPORTER_LABEL};

@@ -43,6 +43,7 @@ mod root;
 mod rpm_transaction;
 mod shadow;
 mod shadow_file;
+mod share_files;
 mod shares;
 mod source_tree;
 mod state;
@@ -75,7 +76,13 @@ pub use plan::{Change, ChangeKind, Plan, PlannedOutcome, Subject};
 pub use process::{Command, Exit, Processes, Program};
 pub use reference::reference;
 pub use root::{FileKind, Follow, Kept, NewFile, Root, RootError, StagedFile, Status};
-pub use shares::{MAX_SHARE_BYTES, NoShares, ShareError, ShareWait, Shares};
+pub use share_files::{
+    MAX_SHARE_CONTENT, MAX_SHARE_FILES, ShareFile, ShareFiles, ShareFilesError, SharedContent,
+};
+pub use shares::{
+    FetchedShare, LackingNode, LackingNodes, MAX_SHARE_BYTES, NoShares, Publication, ShareError,
+    ShareVersion, ShareWait, Shares,
+};
 pub use unified::{MAX_DIFF_LINES, unified};
 pub use view::{Content, Found, View};
 

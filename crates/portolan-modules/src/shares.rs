@@ -1,5 +1,8 @@
 //! How modules give content to other nodes of a fleet, and take it from them.
 
+use std::time::Duration;
+
+use portolan_digest::Digest;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -14,9 +17,7 @@ pub trait Shares: Send + Sync {
     /// When it may not be published, or it was stopped.
     fn is_published(
         &self,
-        share: &str,
-        to: &Value,
-        content: &[u8],
+        publication: &Publication<'_>,
         stop: &CancellationToken,
     ) -> Result<bool, ShareError>;
 
@@ -26,13 +27,11 @@ pub trait Shares: Send + Sync {
     /// When the server refuses it, or it was stopped.
     fn publish(
         &self,
-        share: &str,
-        to: &Value,
-        content: &[u8],
+        publication: &Publication<'_>,
         stop: &CancellationToken,
     ) -> Result<u64, ShareError>;
 
-    /// The newest version, with its number. `None` if there is none yet and nobody waits for it.
+    /// The newest version.
     ///
     /// # Errors
     /// When the server refuses it, or it was stopped.
@@ -41,7 +40,83 @@ pub trait Shares: Send + Sync {
         share: &str,
         wait: ShareWait,
         stop: &CancellationToken,
-    ) -> Result<Option<(u64, Vec<u8>)>, ShareError>;
+    ) -> Result<FetchedShare, ShareError>;
+
+    /// The content of a version is where it should be: whoever waits until all nodes have it is told.
+    fn acknowledge(&self, version: &ShareVersion);
+
+    /// Which nodes that a share is for do not have a version; the newest one without a number.
+    ///
+    /// # Errors
+    /// When the server refuses it, or it was stopped.
+    fn lacking(
+        &self,
+        share: &str,
+        version: Option<u64>,
+        stop: &CancellationToken,
+    ) -> Result<LackingNodes, ShareError>;
+
+    /// A digest that nobody can make who does not have a key of this node: what is shared cannot be guessed from it.
+    fn keyed_digest(&self, content: &[u8]) -> Digest;
+}
+
+/// Something to publish.
+#[derive(Debug, Clone, Copy)]
+pub struct Publication<'a> {
+    /// The name of the Share.
+    pub share: &'a str,
+    /// Whom it is for; null for those that the Share names.
+    pub to: &'a Value,
+    /// What is given.
+    pub content: &'a [u8],
+    /// After which time it is gone.
+    pub ttl: Option<Duration>,
+    /// Whether it is gone once every node that it is for has it.
+    pub is_one_shot: bool,
+}
+
+/// What a node gets that asks for a share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FetchedShare {
+    /// Nothing yet.
+    Pending,
+    /// This one.
+    Version(ShareVersion),
+    /// This version was for one time, and this node has had it.
+    Spent(u64),
+}
+
+/// A version of a share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShareVersion {
+    /// The uuid of the Share.
+    pub uuid: String,
+    /// The number of the version.
+    pub number: u64,
+    /// What was given.
+    pub content: Vec<u8>,
+}
+
+/// The nodes that do not have a version of a share.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LackingNodes {
+    /// The version; 0 if there is none yet.
+    pub version: u64,
+    /// Some of them.
+    pub named: Vec<LackingNode>,
+    /// How many there are.
+    pub count: usize,
+}
+
+/// A node that does not have a version of a share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LackingNode {
+    /// Its name.
+    pub node: String,
+    /// Why, as far as the server knows.
+    pub reason: String,
+    /// Whether it is down, or has left.
+    pub is_down: bool,
 }
 
 /// Whether a share that is not there yet is waited for.
@@ -74,9 +149,7 @@ pub struct NoShares;
 impl Shares for NoShares {
     fn is_published(
         &self,
-        _share: &str,
-        _to: &Value,
-        _content: &[u8],
+        _publication: &Publication<'_>,
         _stop: &CancellationToken,
     ) -> Result<bool, ShareError> {
         Err(ShareError::NoServer)
@@ -84,9 +157,7 @@ impl Shares for NoShares {
 
     fn publish(
         &self,
-        _share: &str,
-        _to: &Value,
-        _content: &[u8],
+        _publication: &Publication<'_>,
         _stop: &CancellationToken,
     ) -> Result<u64, ShareError> {
         Err(ShareError::NoServer)
@@ -97,7 +168,22 @@ impl Shares for NoShares {
         _share: &str,
         _wait: ShareWait,
         _stop: &CancellationToken,
-    ) -> Result<Option<(u64, Vec<u8>)>, ShareError> {
+    ) -> Result<FetchedShare, ShareError> {
         Err(ShareError::NoServer)
+    }
+
+    fn acknowledge(&self, _version: &ShareVersion) {}
+
+    fn lacking(
+        &self,
+        _share: &str,
+        _version: Option<u64>,
+        _stop: &CancellationToken,
+    ) -> Result<LackingNodes, ShareError> {
+        Err(ShareError::NoServer)
+    }
+
+    fn keyed_digest(&self, content: &[u8]) -> Digest {
+        Digest::of(content)
     }
 }

@@ -32,6 +32,10 @@ pub(crate) const MAX_BLOB: usize = 1 << 20;
 const MAX_NAMESPACE_BYTES: u64 = 1 << 30;
 /// The most digests of a namespace.
 const MAX_NAMESPACE_BLOBS: usize = 10_000;
+/// The most bytes of the large results of a run.
+const MAX_RUN_BYTES: u64 = 64 << 20;
+/// The most large results of a run.
+const MAX_RUN_BLOBS: usize = 1_000;
 /// On how many servers content is, if there are so many.
 const COPIES: usize = 2;
 /// How often missing copies are looked for.
@@ -49,6 +53,18 @@ pub(crate) struct ServerBlobs {
     objects: Objects,
     server: String,
     peers: BlobPeers,
+}
+
+/// What a blob belongs to.
+struct BlobScope<'a> {
+    /// The namespace, whose deletion ends it.
+    namespace: &'a str,
+    /// Its part of the key.
+    key: &'a str,
+    /// What has the limits, for messages.
+    what: &'static str,
+    max_bytes: u64,
+    max_blobs: usize,
 }
 
 /// What the store knows of a blob.
@@ -71,30 +87,70 @@ impl ServerBlobs {
 
     /// Stores content of a namespace; returns when it is safe.
     pub(crate) async fn put(&self, namespace: &str, content: Bytes) -> Result<Value, ApiError> {
-        self.objects.open_gate(namespace).await?;
-        self.check_room(namespace, content.len() as u64).await?;
-        let name = self.put_here(content.clone()).await?;
-        let mut holders = BTreeSet::from([self.server.clone()]);
-        holders.extend(self.copy(name, &content, &holders).await?);
-        let bytes = content.len() as u64;
-        let servers = self.name_it(namespace, name, bytes, holders).await?;
+        let scope = BlobScope {
+            namespace,
+            key: namespace,
+            what: "namespace",
+            max_bytes: MAX_NAMESPACE_BYTES,
+            max_blobs: MAX_NAMESPACE_BLOBS,
+        };
+        let bytes = content.len();
+        let (name, servers) = self.put_in(&scope, content).await?;
         Ok(json!({
             "apiVersion": portolan_kinds::VERSION, "kind": "Blob", "digest": format!("sha256:{name}"),
             "bytes": bytes, "servers": servers,
         }))
     }
 
+    /// Stores a result of a run; returns its digest when it is safe.
+    pub(crate) async fn put_result(
+        &self,
+        namespace: &str,
+        run: &str,
+        content: Bytes,
+    ) -> Result<BlobName, ApiError> {
+        let scope = BlobScope {
+            namespace,
+            key: &keys::blobs_of_run(run),
+            what: "run",
+            max_bytes: MAX_RUN_BYTES,
+            max_blobs: MAX_RUN_BLOBS,
+        };
+        let (name, _) = self.put_in(&scope, content).await?;
+        Ok(name)
+    }
+
+    /// The content of a result of a run.
+    pub(crate) async fn get_result(&self, run: &str, name: BlobName) -> Result<Vec<u8>, ApiError> {
+        self.get(&keys::blobs_of_run(run), name).await
+    }
+
+    async fn put_in(
+        &self,
+        scope: &BlobScope<'_>,
+        content: Bytes,
+    ) -> Result<(BlobName, BTreeSet<String>), ApiError> {
+        self.objects.open_gate(scope.namespace).await?;
+        self.check_room(scope, content.len() as u64).await?;
+        let name = self.put_here(content.clone()).await?;
+        let mut holders = BTreeSet::from([self.server.clone()]);
+        holders.extend(self.copy(name, &content, &holders).await?);
+        let bytes = content.len() as u64;
+        let servers = self.name_it(scope, name, bytes, holders).await?;
+        Ok((name, servers))
+    }
+
     /// Puts a digest into the store, beside the servers that are there already.
     async fn name_it(
         &self,
-        namespace: &str,
+        scope: &BlobScope<'_>,
         name: BlobName,
         bytes: u64,
         holders: BTreeSet<String>,
     ) -> Result<BTreeSet<String>, ApiError> {
-        let key = keys::blob(namespace, &name.to_string());
+        let key = keys::blob(scope.key, &name.to_string());
         for _ in 0..ATTEMPTS {
-            let gate = self.objects.open_gate(namespace).await?;
+            let gate = self.objects.open_gate(scope.namespace).await?;
             let (seen, found) = self.find(&key).await?;
             let mut servers = found.map(|found| found.servers).unwrap_or_default();
             servers.extend(holders.iter().cloned());
@@ -264,21 +320,26 @@ impl ServerBlobs {
         Err(ApiError::unavailable(message).hint("send it again in a moment"))
     }
 
-    async fn check_room(&self, namespace: &str, more: u64) -> Result<(), ApiError> {
+    async fn check_room(&self, scope: &BlobScope<'_>, more: u64) -> Result<(), ApiError> {
         let (mut count, mut bytes) = (0, more);
         let take = |record: Record| {
             count += 1;
             bytes += read(&record).map_or(0, |(_, found)| found.bytes);
             Ok(())
         };
-        let span = Span::prefix(keys::blobs_in(namespace));
+        let span = Span::prefix(keys::blobs_in(scope.key));
         self.objects.store.scan(&span, None, take).await?;
-        if count < MAX_NAMESPACE_BLOBS && bytes <= MAX_NAMESPACE_BYTES {
+        let BlobScope {
+            what,
+            max_bytes,
+            max_blobs,
+            ..
+        } = scope;
+        if count < *max_blobs && bytes <= *max_bytes {
             return Ok(());
         }
-        let message = format!(
-            "a namespace has at most {MAX_NAMESPACE_BLOBS} blobs and {MAX_NAMESPACE_BYTES} bytes of them"
-        );
+        let message =
+            format!("a {what} has at most {max_blobs} blobs and {max_bytes} bytes of them");
         let (status, reason) = (StatusCode::INSUFFICIENT_STORAGE, RefusalReason::StorageFull);
         Err(ApiError::new(status, reason, message).hint("delete some first"))
     }

@@ -7,6 +7,7 @@
 //! /portolan/v1/object-tick/<server>                             written every two seconds, so that watches get on
 //! /portolan/v1/gate/<namespace>                                 exists as long as objects can be created in it
 //! /portolan/v1/blob/<namespace>/<digest>                        which servers have the content of a digest
+//! /portolan/v1/blob/@run-<uuid>/<digest>                        the same for large results of a run
 //! /portolan/v1/token/<id>
 //! /portolan/v1/join-token/<id>
 //! /portolan/v1/enrolment/<digest of the key>
@@ -182,6 +183,18 @@ pub(crate) fn blobs() -> String {
 /// The prefix of the blobs of a namespace.
 pub(crate) fn blobs_in(namespace: &str) -> String {
     format!("{ROOT}blob/{namespace}/")
+}
+
+/// What stands in place of a namespace for the blobs of a run. No namespace has such a name.
+pub(crate) fn blobs_of_run(uuid: &str) -> String {
+    format!("@run-{uuid}")
+}
+
+/// The run whose blob this is, by its key.
+pub(crate) fn run_of_blob(key: &[u8]) -> Option<&str> {
+    let key = std::str::from_utf8(key).ok()?;
+    let scope = key.strip_prefix(ROOT)?.strip_prefix("blob/@run-")?;
+    scope.split('/').next()
 }
 
 /// A blob of a namespace.

@@ -49,7 +49,7 @@ use crate::seal::Sealer;
 use crate::server_clocks::ServerClocks;
 use crate::setup::{self, DataDirectory, FirstStart};
 use crate::shared_key;
-use crate::shares::{ShareInput, ShareKeeper};
+use crate::shares::{ResultInput, ResultKeeper, ResultWork, ShareInput, ShareKeeper};
 use crate::token::{Identity, Tokens};
 use crate::upkeep::Upkeep;
 use crate::vault::Vault;
@@ -76,6 +76,9 @@ const BEACON_INPUTS: usize = 256;
 
 /// Messages about shares that wait; each has at most a MiB.
 const SHARE_INPUTS: usize = 64;
+
+/// Messages about large results that wait; each has at most a MiB.
+const RESULT_INPUTS: usize = 64;
 
 /// Requests of one identity when no Config says otherwise.
 const RATES: RateLimits = RateLimits {
@@ -106,6 +109,8 @@ pub struct ApiServer {
     pub(crate) beacon_inputs: mpsc::Sender<BeaconInput>,
     /// Where agents give and ask for shares.
     pub(crate) share_inputs: mpsc::Sender<ShareInput>,
+    /// Where agents give and ask for large results of steps.
+    pub(crate) result_inputs: mpsc::Sender<ResultInput>,
     rates: Arc<Rates>,
     /// How the commits of books are read.
     pub(crate) source: SourceOptions,
@@ -128,6 +133,7 @@ pub(crate) struct Background {
     runs: RunController,
     beacons: mpsc::Receiver<BeaconInput>,
     shares: ShareKeeper,
+    results: ResultKeeper,
     feed: CacheFeed,
     events: EventBatches,
     sunk_events: SunkEvents,
@@ -257,12 +263,12 @@ impl ApiServer {
             objects.clone(),
             tokens.clone(),
         );
-        let blobs = ServerBlobs::new(
+        let blobs = Arc::new(ServerBlobs::new(
             files.blobs()?,
             objects.clone(),
             &server,
             BlobPeers::new(&server, Arc::clone(&authorities)),
-        );
+        ));
         let agents = Arc::new(AgentHub::default());
         let liveness = Liveness {
             hub: Arc::clone(&agents),
@@ -285,6 +291,16 @@ impl ApiServer {
         };
         let (beacon_inputs, beacons) = mpsc::channel(BEACON_INPUTS);
         let (share_inputs, wanted_shares) = mpsc::channel(SHARE_INPUTS);
+        let (result_inputs, wanted_results) = mpsc::channel(RESULT_INPUTS);
+        let results = ResultKeeper {
+            work: ResultWork {
+                cache: cache.clone(),
+                agents: Arc::clone(&agents),
+                blobs: Arc::clone(&blobs),
+                owned: beacons_owned.clone(),
+            },
+            inputs: wanted_results,
+        };
         let shares = ShareKeeper {
             objects: objects.clone(),
             events: events.clone(),
@@ -300,6 +316,7 @@ impl ApiServer {
             run_inputs,
             beacon_inputs,
             share_inputs,
+            result_inputs,
             fleet: FleetIdentity::new(authorities, peers, enrolments, join_tokens),
             access,
             objects,
@@ -316,7 +333,7 @@ impl ApiServer {
             lease: membership.view(),
             max_level: options.max_level,
             backups: Backups::new(store, time, options.backups),
-            blobs: Arc::new(blobs),
+            blobs,
             kept_files,
             ending: CancellationToken::new(),
         };
@@ -328,6 +345,7 @@ impl ApiServer {
                 runs,
                 beacons,
                 shares,
+                results,
                 feed,
                 events: batches,
                 sunk_events,
@@ -455,6 +473,7 @@ impl StartedServer {
         };
         tasks.spawn(beacons.run());
         tasks.spawn(self.background.shares.run());
+        tasks.spawn(self.background.results.run());
         tasks.spawn(self.background.feed.run());
         tasks.spawn(self.background.events.run());
         tasks.spawn(self.background.sunk_events.run());

@@ -7,6 +7,9 @@
 
 mod keeper;
 mod request;
+mod results;
 mod store;
+mod versions;
 
 pub(crate) use keeper::{ShareInput, ShareKeeper};
+pub(crate) use results::{ResultInput, ResultKeeper, ResultWork};

@@ -7,10 +7,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use portolan_fleet::NodeStop;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::lease::DispatchLease;
+use crate::shares::LargeResult;
 use crate::validity::NodeValidity;
 use crate::wire::{SideAnswer, SideRequest};
 
@@ -70,8 +71,11 @@ struct Inner {
 pub(super) struct News {
     /// Results of steps on the first node; null for one without.
     pub(super) shared: Map<String, Value>,
-    /// Results of steps on all nodes, by step and node.
+    /// Results of steps on all nodes, by step and node; null if they are too large together.
     pub(super) results: Map<String, Value>,
+    /// Those that are stored apart.
+    pub(super) large_shared: BTreeMap<String, LargeResult>,
+    pub(super) large_results: BTreeMap<String, BTreeMap<String, LargeResult>>,
     /// Steps that few nodes take at the same time, and that this one may take.
     pub(super) permits: BTreeSet<String>,
     /// How many barriers the first node has come to.
@@ -88,16 +92,30 @@ impl News {
             Some(_) => None,
         };
         let (shared, results) = (map("shared")?, map("results")?);
+        let mut large = |key: &str| values.remove(key).unwrap_or_else(|| json!({}));
+        let large_shared = serde_json::from_value(large("largeShared")).ok()?;
+        let large_results = serde_json::from_value(large("largeResults")).ok()?;
         let permits = values.get("permits").and_then(Value::as_array);
         let permits = permits.into_iter().flatten().filter_map(Value::as_str);
         let passed = values.get("firstPassed").and_then(Value::as_u64);
         Some(Self {
             shared,
             results,
+            large_shared,
+            large_results,
             permits: permits.map(str::to_owned).collect(),
             first_passed: usize::try_from(passed.unwrap_or_default()).unwrap_or(usize::MAX),
         })
     }
+}
+
+/// What another node gave as the result of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Given {
+    /// The result.
+    Value(Value),
+    /// It is stored apart.
+    Apart(LargeResult),
 }
 
 /// Why a run does not go on.
@@ -214,22 +232,41 @@ impl RunControl {
     }
 
     /// Waits until the first node has given the result of a step, or is behind it: null without a result.
-    pub(super) fn wait_for_first(&self, step: &str, passed: usize) -> Result<Value, NodeStop> {
+    pub(super) fn wait_for_first(&self, step: &str, passed: usize) -> Result<Given, NodeStop> {
         self.wait_until(|inner| {
-            inner.news.shared.contains_key(step) || inner.news.first_passed > passed
+            inner.news.shared.contains_key(step)
+                || inner.news.large_shared.contains_key(step)
+                || inner.news.first_passed > passed
         })?;
         let inner = self.lock();
-        Ok(inner.news.shared.get(step).cloned().unwrap_or_default())
+        if let Some(large) = inner.news.large_shared.get(step) {
+            return Ok(Given::Apart(large.clone()));
+        }
+        let value = inner.news.shared.get(step).cloned();
+        Ok(Given::Value(value.unwrap_or_default()))
     }
 
-    /// The results of a step on all nodes, which the server sends when the barrier behind that step opens.
-    pub(super) fn results(&self, step: &str) -> Option<Map<String, Value>> {
+    /// The results of a step on all nodes, which the server sends when the barrier behind that step opens. `None` if they
+    /// are too large together, or the run was stopped.
+    pub(super) fn results(&self, step: &str) -> Option<BTreeMap<String, Given>> {
         self.wait_until(|inner| inner.news.results.contains_key(step))
             .ok()?;
-        match self.lock().news.results.get(step) {
-            Some(Value::Object(results)) => Some(results.clone()),
-            _ => None,
-        }
+        let inner = self.lock();
+        let Some(Value::Object(small)) = inner.news.results.get(step) else {
+            return None;
+        };
+        let small = small.iter();
+        let mut all: BTreeMap<String, Given> = small
+            .map(|(node, value)| (node.clone(), Given::Value(value.clone())))
+            .collect();
+        let large = inner.news.large_results.get(step).into_iter().flatten();
+        all.extend(large.map(|(node, large)| (node.clone(), Given::Apart(large.clone()))));
+        Some(all)
+    }
+
+    /// Whether the run ends here, and with it everything that is waited for.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped().is_some()
     }
 
     /// Waits until the server has seen that the node gave a step back, if it did.

@@ -1,28 +1,30 @@
 //! What a run sees of this node: its machine, its journal, and what the server says about the others.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use portolan_digest::Hasher;
 use portolan_fleet::{
     Barrier, Barriers, Book, Fleet, FleetQueryError, JournalEntry, NodeHost, NodeRequest,
-    NodeState, NodeStop, SideOutcome, Step, StepJournal, StepKey, StepReport, Work, gather_facts,
+    NodeState, NodeStop, ResultError, SideOutcome, Step, StepJournal, StepKey, StepReport, Work,
+    gather_facts,
 };
-use portolan_modules::{BookFiles, Change, Host};
+use portolan_modules::{BookFiles, Change, Host, ShareError};
 use portolan_object::Selector;
 use serde_json::{Map, Value};
 
 use super::NodeEvent;
-use super::control::RunControl;
+use super::control::{Given, RunControl};
 use super::order::{OrderValues, mode_of};
 use super::worker::Worker;
 use crate::failpoint::failpoint;
-use crate::shares::RunShares;
+use crate::shares::{LargeResult, NodeShares, RunShares};
 use crate::shim::JobState;
 use crate::wire::run_report::Event;
 use crate::wire::{AtBarrier, SharedResult, SideRequest};
 
-/// The largest result that a step gives to other nodes.
+/// The largest result that is reported to the server; it keeps larger ones apart.
 const MAX_SHARED_BYTES: usize = 8 << 10;
 
 /// This node, as a run sees it.
@@ -32,6 +34,8 @@ pub(super) struct AgentNode<'a> {
     barriers: Barriers,
     fleet: FrozenFleet,
     is_first: bool,
+    /// Steps whose results other steps read, here or on other nodes.
+    read_results: BTreeSet<String>,
     /// Whether one step is taken by itself: what it reports is no part of this node's.
     pub(super) is_side: bool,
     /// Whether the steps are only looked at before a run: nobody is told, and no other node is asked.
@@ -64,10 +68,21 @@ impl<'a> AgentNode<'a> {
             fleet: FrozenFleet {
                 nodes: values.nodes.clone(),
                 gathered: book.gathered.clone().into_iter().collect(),
-                control: Arc::clone(&worker.control),
+                source: ResultSource {
+                    run: worker.order.run.clone(),
+                    control: Arc::clone(&worker.control),
+                    shares: Arc::clone(&worker.settings.shares),
+                    known: Mutex::default(),
+                },
                 is_check: worker.order.is_check,
             },
             is_first: values.is_first,
+            read_results: book
+                .gathered
+                .values()
+                .chain(&book.read_results)
+                .cloned()
+                .collect(),
             is_side: false,
             is_rehearsal: false,
             journal,
@@ -94,6 +109,13 @@ impl<'a> AgentNode<'a> {
             facts: gather_facts(&self.host, &book.facts),
             node: values.node,
             peers: values.peers,
+        }
+    }
+
+    fn result_error(&self, error: ShareError) -> ResultError {
+        match (error, self.worker.control.stopped()) {
+            (ShareError::Stopped, Some(reason)) => ResultError::Stopped(reason.into()),
+            (error, _) => ResultError::Refused(error.to_string()),
         }
     }
 
@@ -144,26 +166,47 @@ impl NodeHost for AgentNode<'_> {
         self.is_first
     }
 
-    fn wait_for_first(&mut self, step: &Step) -> Result<Option<Value>, NodeStop> {
+    fn wait_for_first(&mut self, step: &Step) -> Result<Option<Value>, ResultError> {
         // Who runs a handler was notified; the first node may not have been.
         let Some(passed) = self.barriers.passed_before(step) else {
             return Ok(None);
         };
-        let result = self.worker.control.wait_for_first(&step.id, passed)?;
-        Ok(Some(result))
+        let given = self.worker.control.wait_for_first(&step.id, passed)?;
+        let result = self.fleet.source.read(&given);
+        result.map(Some).map_err(|error| self.result_error(error))
     }
 
-    fn share_result(&mut self, step: &Step, result: &Value) {
-        let text = result.to_string();
-        let text = if text.len() <= MAX_SHARED_BYTES {
-            text
-        } else {
-            Value::Null.to_string()
-        };
-        self.worker.send(Event::Shared(SharedResult {
+    fn share_result(&mut self, step: &Step, result: &Value) -> Result<(), ResultError> {
+        let mut shared = SharedResult {
             step: step.id.clone(),
-            result: text.into(),
-        }));
+            ..SharedResult::default()
+        };
+        let text = result.to_string();
+        let is_sensitive = step.options.is_sensitive && !result.is_null();
+        if !is_sensitive && text.len() <= MAX_SHARED_BYTES {
+            shared.result = text.into();
+        } else if self.read_results.contains(&step.id) {
+            let control = &self.worker.control;
+            let shares = &self.worker.settings.shares;
+            let run = &self.worker.order.run;
+            let stored = shares.put_result(run, &text, is_sensitive, &|| control.is_stopped());
+            let stored = stored.map_err(|error| self.result_error(error))?;
+            shared.digest = stored.digest;
+            shared.is_sealed = stored.sealed;
+        } else {
+            // Nobody asks for it.
+            shared.result = Value::Null.to_string().into();
+        }
+        self.worker.send(Event::Shared(shared));
+        Ok(())
+    }
+
+    fn seal(&self, result: &str) -> Option<String> {
+        self.worker.settings.shares.seal_text(result)
+    }
+
+    fn unseal(&self, sealed: &str) -> Option<String> {
+        self.worker.settings.shares.unseal_text(sealed)
     }
 
     fn enter(&mut self, step: &Step) -> Result<(), NodeStop> {
@@ -308,7 +351,7 @@ struct FrozenFleet {
     nodes: Vec<Value>,
     /// The paths of steps, by the names that the book has for them.
     gathered: Vec<(String, String)>,
-    control: Arc<RunControl>,
+    source: ResultSource,
     /// A check does not wait for other nodes.
     is_check: bool,
 }
@@ -328,7 +371,52 @@ impl Fleet for FrozenFleet {
     fn results(&self, step: &str) -> Result<Map<String, Value>, FleetQueryError> {
         let named = self.gathered.iter().find(|(name, _)| name == step);
         let named = named.filter(|_| !self.is_check);
-        let results = named.and_then(|(_, id)| self.control.results(id));
-        results.ok_or(FleetQueryError::NoResults)
+        let Some((_, id)) = named else {
+            return Err(FleetQueryError::NoResults);
+        };
+        let unreadable = |reason: String| FleetQueryError::UnreadableResults {
+            step: step.to_owned(),
+            reason,
+        };
+        let all = self.source.control.results(id);
+        let all = all.ok_or_else(|| unreadable("they are too large together".to_owned()))?;
+        let mut results = Map::new();
+        for (node, given) in all {
+            let result = self.source.read(&given);
+            let result = result.map_err(|error| unreadable(format!("node {node}: {error}")))?;
+            results.insert(node, result);
+        }
+        Ok(results)
+    }
+}
+
+/// Reads results that other nodes gave; those that are stored apart once each.
+struct ResultSource {
+    run: String,
+    control: Arc<RunControl>,
+    shares: Arc<NodeShares>,
+    /// By digest.
+    known: Mutex<BTreeMap<String, Value>>,
+}
+
+impl ResultSource {
+    fn read(&self, given: &Given) -> Result<Value, ShareError> {
+        match given {
+            Given::Value(value) => Ok(value.clone()),
+            Given::Apart(stored) => self.read_apart(stored),
+        }
+    }
+
+    fn read_apart(&self, stored: &LargeResult) -> Result<Value, ShareError> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = known.get(&stored.digest) {
+            return Ok(value.clone());
+        }
+        drop(known);
+        let is_stopped = || self.control.is_stopped();
+        let value = self.shares.result(&self.run, stored, &is_stopped)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(stored.digest.clone(), value.clone());
+        Ok(value)
     }
 }

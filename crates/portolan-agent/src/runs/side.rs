@@ -9,7 +9,7 @@ use std::thread;
 
 use portolan_fleet::{Book, JournalState, NodeRun, RunMode, Step, StepReport, StepState};
 use portolan_secret::KnownSecrets;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::control::RunControl;
@@ -204,6 +204,14 @@ impl SideWorker {
                 report: outcome.report.to_record().to_string().into(),
                 result: outcome
                     .result
+                    .map(|result| {
+                        // The server keeps it.
+                        if step.options.is_sensitive && self.frame.is_some() {
+                            json!({"changed": result["changed"]})
+                        } else {
+                            result
+                        }
+                    })
                     .map(|result| result.to_string().into())
                     .unwrap_or_default(),
             })),

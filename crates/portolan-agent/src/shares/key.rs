@@ -6,7 +6,7 @@ use age::secrecy::ExposeSecret as _;
 use age::x25519::{Identity, Recipient};
 use camino::Utf8Path;
 use portolan_digest::Digest;
-use portolan_modules::MAX_SHARE_BYTES;
+use portolan_modules::{MAX_SHARE_BYTES, MAX_SHARE_CONTENT};
 use zeroize::Zeroizing;
 
 use crate::disk;
@@ -57,8 +57,17 @@ impl ShareIdentity {
         self.0.to_public().to_string()
     }
 
+    /// Encrypts something for this node alone.
+    pub(super) fn encrypt_for_self(&self, content: &[u8]) -> Result<Vec<u8>, SealingError> {
+        let own = ShareRecipient {
+            key: self.recipient(),
+            ..ShareRecipient::default()
+        };
+        encrypt(content, &[own])
+    }
+
     /// A digest that only this node can make.
-    pub(super) fn keyed_digest(&self, content: &[u8]) -> String {
+    pub(super) fn keyed_digest(&self, content: &[u8]) -> Digest {
         let text = self.0.to_string();
         let mut keyed = Zeroizing::new(
             Digest::of(text.expose_secret().as_bytes())
@@ -66,7 +75,7 @@ impl ShareIdentity {
                 .into_bytes(),
         );
         keyed.extend_from_slice(content);
-        Digest::of(&keyed).to_string()
+        Digest::of(&keyed)
     }
 
     pub(super) fn decrypt(&self, sealed: &[u8]) -> Result<Vec<u8>, SealingError> {
@@ -75,10 +84,10 @@ impl ShareIdentity {
         let reader = decryptor.decrypt(keys);
         let reader = reader.map_err(|_| SealingError::NotForUs)?;
         let mut content = Vec::new();
-        let mut limited = reader.take(MAX_SHARE_BYTES as u64 + 1);
+        let mut limited = reader.take(MAX_SHARE_CONTENT as u64 + 1);
         let read = limited.read_to_end(&mut content);
         read.map_err(|_| SealingError::NotForUs)?;
-        if content.len() > MAX_SHARE_BYTES {
+        if content.len() > MAX_SHARE_CONTENT {
             return Err(SealingError::TooLarge);
         }
         Ok(content)
@@ -90,7 +99,7 @@ pub(super) fn encrypt(
     content: &[u8],
     recipients: &[ShareRecipient],
 ) -> Result<Vec<u8>, SealingError> {
-    if content.len() > MAX_SHARE_BYTES {
+    if content.len() > MAX_SHARE_CONTENT {
         return Err(SealingError::TooLarge);
     }
     let keys: Result<Vec<Recipient>, SealingError> = recipients
@@ -144,7 +153,7 @@ mod tests {
         changed[last] ^= 1;
         assert!(matches!(b.decrypt(&changed), Err(SealingError::NotForUs)));
         assert!(matches!(
-            encrypt(&vec![0; MAX_SHARE_BYTES + 1], &[recipient(&a)]),
+            encrypt(&vec![0; MAX_SHARE_CONTENT + 1], &[recipient(&a)]),
             Err(SealingError::TooLarge)
         ));
         assert!(matches!(encrypt(b"x", &[]), Err(SealingError::Nobody)));

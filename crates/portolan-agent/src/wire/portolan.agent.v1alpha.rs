@@ -5,6 +5,7 @@ pub struct AgentMessage {
     #[prost(
         oneof = "agent_message::Message",
         tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22, 23, 24, 25, 26, 27, 40"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22, 23, 24, 25, 26, 27, 40, 41, 42, 43"
     )]
     pub message: ::core::option::Option<agent_message::Message>,
 }
@@ -48,6 +49,13 @@ pub mod agent_message {
         ShareTaken(super::ShareTaken),
         #[prost(message, tag = "40")]
         CronStates(super::CronStates),
+        ResultOffer(super::ResultOffer),
+        #[prost(message, tag = "41")]
+        ResultPut(super::ResultPut),
+        #[prost(message, tag = "42")]
+        ResultWant(super::ResultWant),
+        #[prost(message, tag = "43")]
+        ShareCheck(super::ShareCheck),
     }
 }
 /// A message of a server.
@@ -56,6 +64,7 @@ pub struct ServerMessage {
     #[prost(
         oneof = "server_message::Message",
         tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22, 23, 24, 25, 26, 40"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22, 23, 24, 25, 26, 40, 41, 42"
     )]
     pub message: ::core::option::Option<server_message::Message>,
 }
@@ -99,6 +108,11 @@ pub mod server_message {
         ShareRewrap(super::ShareRewrap),
         #[prost(message, tag = "40")]
         CronOrders(super::CronOrders),
+        ResultStored(super::ResultStored),
+        #[prost(message, tag = "41")]
+        ResultContent(super::ResultContent),
+        #[prost(message, tag = "42")]
+        ShareHolders(super::ShareHolders),
     }
 }
 /// The agent has connected.
@@ -251,7 +265,7 @@ pub struct RunNews {
     pub incarnation: u64,
     #[prost(uint64, tag = "3")]
     pub revision: u64,
-    /// A JSON object: shared, results, permits, firstPassed.
+    /// A JSON object: shared, results, largeShared, largeResults, permits, firstPassed.
     #[prost(bytes = "bytes", tag = "4")]
     pub values: ::prost::bytes::Bytes,
 }
@@ -428,9 +442,15 @@ pub struct SharedResult {
     /// The step.
     #[prost(string, tag = "1")]
     pub step: ::prost::alloc::string::String,
-    /// A JSON object, or null.
+    /// A JSON object, or null; empty if the result is stored apart.
     #[prost(bytes = "bytes", tag = "2")]
     pub result: ::prost::bytes::Bytes,
+    /// The digest of a result that is stored apart, as in ResultStored; empty otherwise.
+    #[prost(string, tag = "3")]
+    pub digest: ::prost::alloc::string::String,
+    /// Whether what is stored is encrypted.
+    #[prost(bool, tag = "4")]
+    pub is_sealed: bool,
 }
 /// Everything that the node has to watch. It replaces what was sent before, and may be sent again at any time.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -614,6 +634,12 @@ pub struct ShareKey {
     /// A recipient of age.
     #[prost(string, tag = "1")]
     pub recipient: ::prost::alloc::string::String,
+    /// A signature by the key of the node's certificate.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub signature: ::prost::bytes::Bytes,
+    /// The certificate of the node, as DER.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub certificate: ::prost::bytes::Bytes,
 }
 /// The node wants to publish a share, and asks whom it is encrypted to.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -659,6 +685,10 @@ pub struct ShareRecipient {
     /// As in ShareKey.
     #[prost(string, tag = "3")]
     pub key: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "4")]
+    pub signature: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", tag = "5")]
+    pub certificate: ::prost::bytes::Bytes,
 }
 /// An encrypted share. It may be sent again.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -685,6 +715,12 @@ pub struct SharePut {
     /// As in ShareOffer.
     #[prost(bytes = "bytes", tag = "8")]
     pub to: ::prost::bytes::Bytes,
+    /// After how many seconds the version is gone; 0 if it stays.
+    #[prost(uint64, tag = "9")]
+    pub ttl_seconds: u64,
+    /// Whether the version is gone once every consumer has it.
+    #[prost(bool, tag = "10")]
+    pub one_shot: bool,
 }
 /// A share is stored.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -734,6 +770,9 @@ pub struct ShareContent {
     /// The ciphertext.
     #[prost(bytes = "bytes", tag = "6")]
     pub content: ::prost::bytes::Bytes,
+    /// Whether the version was for one time, and this node has had it.
+    #[prost(bool, tag = "7")]
+    pub is_spent: bool,
 }
 /// The node has a share.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -760,6 +799,119 @@ pub struct ShareRewrap {
     /// All nodes that may have it.
     #[prost(message, repeated, tag = "5")]
     pub recipients: ::prost::alloc::vec::Vec<ShareRecipient>,
+}
+/// The node wants to give the result of a sensitive step to other nodes of a run, and asks whom it is encrypted to. The
+/// answer is ShareRecipients.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResultOffer {
+    /// Tells the answer what it is for.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// The uuid of the Run, which the node must take part in.
+    #[prost(string, tag = "2")]
+    pub run: ::prost::alloc::string::String,
+}
+/// The result of a step that is too large for a report, or encrypted. It may be sent again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResultPut {
+    /// Tells the answer what it is for.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// As in ResultOffer.
+    #[prost(string, tag = "2")]
+    pub run: ::prost::alloc::string::String,
+    /// A JSON object, or its ciphertext.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub content: ::prost::bytes::Bytes,
+}
+/// A result is stored.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResultStored {
+    /// As in ResultPut.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// Why it is not; empty if it is.
+    #[prost(string, tag = "2")]
+    pub refused: ::prost::alloc::string::String,
+    /// What it can be asked for by.
+    #[prost(string, tag = "3")]
+    pub digest: ::prost::alloc::string::String,
+}
+/// The node reads the result of a step on another node.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResultWant {
+    /// Tells the answer what it is for.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// As in ResultOffer.
+    #[prost(string, tag = "2")]
+    pub run: ::prost::alloc::string::String,
+    /// As in ResultStored.
+    #[prost(string, tag = "3")]
+    pub digest: ::prost::alloc::string::String,
+}
+/// A result, or why it is not sent.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResultContent {
+    /// As in ResultWant.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// Why the node cannot have it; empty if it can.
+    #[prost(string, tag = "2")]
+    pub refused: ::prost::alloc::string::String,
+    /// Whether no server that has it can be reached now.
+    #[prost(bool, tag = "3")]
+    pub is_pending: bool,
+    /// As in ResultPut.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub content: ::prost::bytes::Bytes,
+}
+/// The node asks which consumers of a share do not have a version.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareCheck {
+    /// Tells the answer what it is for.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// As in ShareOffer.
+    #[prost(string, tag = "2")]
+    pub run: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub share: ::prost::alloc::string::String,
+    /// The version; 0 for the newest one.
+    #[prost(uint64, tag = "4")]
+    pub version: u64,
+}
+/// Which consumers of a share do not have a version.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ShareHolders {
+    /// As in ShareCheck.
+    #[prost(string, tag = "1")]
+    pub ask: ::prost::alloc::string::String,
+    /// Why it cannot be told; empty if it can.
+    #[prost(string, tag = "2")]
+    pub refused: ::prost::alloc::string::String,
+    /// The version; 0 if there is none yet.
+    #[prost(uint64, tag = "3")]
+    pub version: u64,
+    /// The consumers that do not have it, at most a hundred.
+    #[prost(message, repeated, tag = "4")]
+    pub missing: ::prost::alloc::vec::Vec<ShareLack>,
+    /// How many do not have it.
+    #[prost(uint32, tag = "5")]
+    pub missing_count: u32,
+}
+/// A consumer that does not have a share.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShareLack {
+    /// The name of the node.
+    #[prost(string, tag = "1")]
+    pub node: ::prost::alloc::string::String,
+    /// Why, as far as the server knows.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    /// Whether the node is down, or has left.
+    #[prost(bool, tag = "3")]
+    pub is_down: bool,
 }
 /// Generated client implementations.
 pub mod agent_service_client {

@@ -23,12 +23,17 @@ pub(super) struct Checked {
     pub(super) facts: BTreeSet<String>,
     /// Steps whose results on all nodes are asked for, by the name that is used.
     pub(super) gathered: BTreeMap<String, String>,
+    /// The paths of steps whose results are read.
+    pub(super) read_results: BTreeSet<String>,
     pub(super) asks_fleet: AskedFleet,
 }
 
 /// A step whose result can be asked for.
 struct Producer {
+    /// Its path, or another name for its result.
     id: String,
+    /// Its path.
+    step: String,
     /// How many barriers stand before it.
     barriers: usize,
     is_taken: bool,
@@ -78,6 +83,7 @@ pub(super) fn check(book: &Book, source: &BookSource<'_>, is_whole: bool) -> Che
             sensitive: BTreeSet::new(),
             facts: BTreeSet::new(),
             gathered: BTreeMap::new(),
+            read_results: BTreeSet::new(),
             asks_fleet: AskedFleet::default(),
         },
     };
@@ -266,12 +272,14 @@ impl NameCheck<'_> {
         }
         self.producers.push(Producer {
             id: step.id.clone(),
+            step: step.id.clone(),
             barriers: self.barriers,
             is_taken: self.source.selection.takes(&options.tags),
         });
         for alias in &options.register {
             self.producers.push(Producer {
                 id: alias.clone(),
+                step: step.id.clone(),
                 barriers: self.barriers,
                 is_taken: self.source.selection.takes(&options.tags),
             });
@@ -388,7 +396,8 @@ impl NameCheck<'_> {
                     .unwrap_or_default();
                 let text = String::from_utf8_lossy(&text).into_owned();
                 self.results(&steps_in_text(&text), &place);
-                let mut uses_secret = self.used_names(&used, names, &place);
+                let mut uses_secret = self.used_names(&used, names, &place)
+                    | self.asks_sensitive(&steps_in_text(&text));
                 for inner in templates_in_text(&text) {
                     let found = inner_template(&*self.source.files, &inner, path);
                     let inner = found.unwrap_or(inner);
@@ -585,7 +594,8 @@ impl NameCheck<'_> {
             // The whole map, without a key, has the secret in it.
             keys.iter().any(|key| key == field) || (expression.names(root) && keys.is_empty())
         };
-        names.secrets.iter().any(uses) || self.asks_sensitive(&expression.keys_of("steps"))
+        let asks = |of: &str| self.asks_sensitive(&expression.keys_of(of));
+        names.secrets.iter().any(uses) || asks("steps") || asks("results")
     }
 
     fn asks_sensitive(&self, asked: &[String]) -> bool {
@@ -601,7 +611,11 @@ impl NameCheck<'_> {
         for name in asked {
             let producer = self.producer(name);
             let fault = match producer {
-                Some(producer) if producer.is_taken => continue,
+                Some(producer) if producer.is_taken => {
+                    let step = producer.step.clone();
+                    self.checked.read_results.insert(step);
+                    continue;
+                }
                 Some(_) => (
                     format!("the result of `{name}` is needed, but the tags skip that step"),
                     Some("add one of its tags to --tags".to_owned()),
@@ -627,7 +641,7 @@ impl NameCheck<'_> {
     fn all_results(&mut self, name: &str, place: &Place) {
         let before = self.producer(name).map(|producer| producer.barriers);
         if let Some(producer) = self.producer(name) {
-            let id = producer.id.clone();
+            let id = producer.step.clone();
             self.checked.gathered.insert(name.to_owned(), id);
         }
         if before.is_none() {

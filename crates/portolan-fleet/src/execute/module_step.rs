@@ -7,6 +7,7 @@
 //! The journal has an entry on the disk before every effect and one before its report, and nothing else: a look that finds
 //! nothing to do writes nothing.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use portolan_budget::RetryPolicy;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::attempt::{Attempt, finished_before};
 use super::scope::{Frame, Item};
-use super::{Flow, Halt, NodeRun, NodeStop, RunMode, SideOutcome, report_of};
+use super::{Flow, Halt, NodeRun, NodeStop, ResultError, RunMode, SideOutcome, report_of};
 use crate::book::{ModuleCall, RunOn, Step};
 use crate::journal::{JournalEntry, Progress, StepKey};
 use crate::outcome::{StepError, StepState};
@@ -28,7 +29,7 @@ impl NodeRun<'_> {
         let mut at_step = frame.clone();
         at_step.step_id.clone_from(&step.id);
         if step.options.run_on == RunOn::First && !self.host.is_first() {
-            return self.take_over_result(step);
+            return self.take_over_result(step, frame);
         }
         let is_throttled = step.options.throttle > 0 && self.mode == RunMode::Apply;
         if is_throttled {
@@ -39,12 +40,12 @@ impl NodeRun<'_> {
             self.host.leave(step);
         }
         if self.mode == RunMode::Apply && flow.is_ok() {
-            self.give_result(step);
+            return self.give_result(step, frame);
         }
         flow
     }
 
-    /// A result as the journal and other nodes get it: none of a sensitive step, and nothing secret in it.
+    /// A result that may be read in clear: none of a sensitive step, and nothing secret in it.
     pub(super) fn shown_result(&self, step: &Step, result: &Value) -> Option<Value> {
         if step.options.is_sensitive {
             return None;
@@ -56,16 +57,40 @@ impl NodeRun<'_> {
         serde_json::from_str(&mask.text(&result.to_string())).ok()
     }
 
+    /// A result as other nodes get it. The host encrypts that of a sensitive step.
+    fn given_result(&self, step: &Step, result: Value) -> Value {
+        if step.options.is_sensitive {
+            return result;
+        }
+        self.shown_result(step, &result).unwrap_or_default()
+    }
+
     /// Gives a result to nodes that ask for it: that of a step that runs once, or of one whose results all nodes can see.
-    fn give_result(&mut self, step: &Step) {
+    fn give_result(&mut self, step: &Step, frame: &Frame) -> Flow {
         let is_first = step.options.run_on == RunOn::First;
         if !is_first && !self.book.gathered.values().any(|id| *id == step.id) {
-            return;
+            return Ok(());
         }
-        let result = self.results.get(&step.id);
-        let result = result.and_then(|result| self.shown_result(step, result));
-        if is_first || result.is_some() {
-            self.host.share_result(step, &result.unwrap_or_default());
+        let result = self.results.get(&step.id).cloned();
+        if !is_first && result.is_none() {
+            return Ok(());
+        }
+        let result = result.map(|result| self.given_result(step, result));
+        let given = self.host.share_result(step, &result.unwrap_or_default());
+        self.come_to_result(step, given, frame)
+    }
+
+    /// A step whose result does not come to those that read it has failed.
+    fn come_to_result(
+        &mut self,
+        step: &Step,
+        done: Result<(), ResultError>,
+        frame: &Frame,
+    ) -> Flow {
+        match done {
+            Ok(()) => Ok(()),
+            Err(ResultError::Stopped(stop)) => Err(Halt::Stopped(stop)),
+            Err(ResultError::Refused(why)) => self.fail_or_unknown(step, None, &why, frame),
         }
     }
 
@@ -123,7 +148,7 @@ impl NodeRun<'_> {
     }
 
     /// A step that runs on the first node alone: its result is known here as far as the first node has given it.
-    fn take_over_result(&mut self, step: &Step) -> Flow {
+    fn take_over_result(&mut self, step: &Step, frame: &Frame) -> Flow {
         let mut report = report_of(step, None, StepState::Skipped);
         report.notes.push("it runs on the first node".to_owned());
         self.push(report);
@@ -131,7 +156,10 @@ impl NodeRun<'_> {
             self.pending.insert(step.id.clone());
             return Ok(());
         }
-        let result = self.host.wait_for_first(step).map_err(Halt::Stopped)?;
+        let result = match self.host.wait_for_first(step) {
+            Ok(result) => result,
+            Err(error) => return self.come_to_result(step, Err(error), frame),
+        };
         if let Some(result) = result.filter(|result| !result.is_null()) {
             self.keep_result(step, result);
         }
@@ -196,9 +224,16 @@ impl NodeRun<'_> {
         if let Some(Progress::Finished { state, result, .. }) = self.past.steps.get(&key)
             && self.mode == RunMode::Apply
         {
-            return Ok(finished_before(*state, result.clone()));
+            let result = self.past_result(step, result.clone());
+            return Ok(finished_before(*state, result));
         }
-        let values = frame.values(&self.results);
+        // The values pass through the server.
+        let values = if step.options.is_sensitive {
+            frame.values(&self.results)
+        } else {
+            let hidden = self.sensitive_results();
+            frame.values(&self.results.without(&hidden))
+        };
         let done = self.host.delegate(step, &key, values);
         let SideOutcome { report, result } = done.map_err(Halt::Stopped)?;
         let mut attempt = Attempt::ended(report.state);
@@ -329,14 +364,45 @@ impl NodeRun<'_> {
         }
     }
 
+    /// The names of results that are sensitive.
+    fn sensitive_results(&self) -> BTreeSet<&str> {
+        let mut names = BTreeSet::new();
+        for step in self.book.steps.iter().chain(&self.book.handlers) {
+            step.visit(&mut |step| {
+                if step.options.is_sensitive {
+                    names.insert(step.id.as_str());
+                    names.extend(step.options.register.iter().map(String::as_str));
+                }
+            });
+        }
+        names
+    }
+
+    /// A result as the journal has it: that of a sensitive step is encrypted.
+    pub(super) fn past_result(&self, step: &Step, result: Value) -> Value {
+        if !step.options.is_sensitive {
+            return result;
+        }
+        let opened = result["sealed"].as_str();
+        let opened = opened.and_then(|sealed| self.host.unseal(sealed));
+        opened.map_or(Value::Null, |text| {
+            serde_json::from_str(&text).unwrap_or_default()
+        })
+    }
+
     /// Puts the end of an effect into the journal, before anybody is told of it.
     fn record_end(&mut self, step: &Step, key: &StepKey, attempt: &Attempt) -> Result<(), Halt> {
         if !attempt.has_effect || attempt.is_recorded || self.mode == RunMode::Check {
             return Ok(());
         }
-        let result = attempt.result.clone().map(Value::Object);
-        let result = result.and_then(|result| self.shown_result(step, &result));
-        let result = result.unwrap_or_default();
+        let result = match attempt.result.clone().map(Value::Object) {
+            Some(result) if step.options.is_sensitive => {
+                let sealed = self.host.seal(&result.to_string());
+                sealed.map_or(Value::Null, |sealed| json!({"sealed": sealed}))
+            }
+            Some(result) => self.shown_result(step, &result).unwrap_or_default(),
+            None => Value::Null,
+        };
         let notified = if attempt.state == StepState::Changed {
             self.handler_names(&step.options.notify.iter().copied().collect())
         } else {

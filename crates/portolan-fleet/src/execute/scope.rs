@@ -150,6 +150,15 @@ impl Results {
         found.map(|(_, result)| result)
     }
 
+    /// The results but those of these names.
+    pub(crate) fn without(&self, hidden: &std::collections::BTreeSet<&str>) -> Self {
+        let shown = self
+            .0
+            .iter()
+            .filter(|(id, _)| !hidden.contains(id.as_str()));
+        Self(shown.cloned().collect())
+    }
+
     pub(crate) fn add(&mut self, id: &str, result: Value) {
         self.0.retain(|(known, _)| known != id);
         self.0.push((id.to_owned(), result));

@@ -37,7 +37,9 @@ impl NodeRun<'_> {
         let effect = step.effect();
         match self.past.steps.get(key).cloned() {
             None => self.work(step, call, frame, key, false),
-            Some(Progress::Finished { state, result, .. }) => finished_before(state, result),
+            Some(Progress::Finished { state, result, .. }) => {
+                finished_before(state, self.past_result(step, result))
+            }
             Some(Progress::Started | Progress::Unknown) if effect != Effect::Once => {
                 let attempt = self.work(step, call, frame, key, false);
                 done_before(step, attempt)

@@ -1572,6 +1572,11 @@ pub struct NodeCronJob {
     /// Why the last slot failed, or why none can start.
     #[prost(string, optional, tag = "6")]
     pub error: ::core::option::Option<::prost::alloc::string::String>,
+    /// A signature over that key by the key of the node's certificate, and the certificate, both in base64.
+    #[prost(string, optional, tag = "40")]
+    pub share_key_signature: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "41")]
+    pub share_key_certificate: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// What a beacon of a node saw last.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -2164,6 +2169,15 @@ pub struct ShareStatus {
     /// Nodes that wait until a holder is connected and encrypts it to them.
     #[prost(string, repeated, tag = "8")]
     pub pending: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// When the version is gone, if it does not stay.
+    #[prost(string, optional, tag = "9")]
+    pub expires: ::core::option::Option<::prost::alloc::string::String>,
+    /// Whether the version is gone once every consumer has it.
+    #[prost(bool, optional, tag = "10")]
+    pub one_shot: ::core::option::Option<bool>,
+    /// Why the content of the version is gone: `expired` or `taken`.
+    #[prost(string, optional, tag = "11")]
+    pub gone: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// A node that a share is encrypted to.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -1,4 +1,4 @@
-//! `wait`: goes on when a port accepts connections, a path exists, or an address answers.
+//! `wait`: goes on when a port accepts connections, a path exists, an address answers, or every node has a share.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -7,6 +7,7 @@ use camino::Utf8PathBuf;
 use portolan_http::{Client, HttpOptions, Request, Response, Url};
 use serde_json::{Map, Value, json};
 
+use super::publish::read_share;
 use crate::action::{Action, Applied, ModuleError};
 use crate::definition::{
     Effect, ModuleDefinition, ParameterDefinition, ParameterType, RootSupport,
@@ -20,7 +21,7 @@ use crate::view::{Found, View};
 /// The module `wait`.
 pub(super) static WAIT: ModuleDefinition = ModuleDefinition {
     name: "wait",
-    summary: "Waits until a port accepts connections, a path exists, or an address answers.",
+    summary: "Waits until a port accepts connections, a path exists, an address answers, or every node that a share is for has it.",
     parameters: &[
         ParameterDefinition::optional(
             "port",
@@ -44,6 +45,21 @@ pub(super) static WAIT: ModuleDefinition = ModuleDefinition {
             "The status of the answer; one from 200 to 299 by default.",
         ),
         ParameterDefinition::optional(
+            "share",
+            ParameterType::Text,
+            "A Share in the namespace of the run that every node that it is for has fetched, in place of the others.",
+        ),
+        ParameterDefinition::optional(
+            "version",
+            ParameterType::Integer,
+            "The version of `share`; the newest one by default.",
+        ),
+        ParameterDefinition::optional(
+            "skipDown",
+            ParameterType::Boolean,
+            "Does not wait for nodes that are down or have left (default false), for `share`.",
+        ),
+        ParameterDefinition::optional(
             "timeout",
             ParameterType::Duration,
             "How long to wait; five minutes by default.",
@@ -63,6 +79,9 @@ const LONGEST_TRY: Duration = Duration::from_secs(10);
 /// The time between two tries.
 const INTERVAL: Duration = Duration::from_millis(250);
 
+/// How many nodes that lack a share a message names.
+const NAMED: usize = 10;
+
 /// The most of an answer that is kept in the result.
 const MAX_BODY_BYTES: u64 = 64 << 10;
 
@@ -75,6 +94,14 @@ enum Goal {
     Port { host: String, port: u16 },
     Path(Utf8PathBuf),
     Http { url: Url, status: Option<u16> },
+    Share(ShareGoal),
+}
+
+/// Every node that a share is for has it.
+struct ShareGoal {
+    share: String,
+    version: Option<u64>,
+    skip_down: bool,
 }
 
 /// What a try found: the result, or why the wait goes on.
@@ -86,7 +113,23 @@ fn parse(parameters: &mut Parameters<'_>) -> Option<Box<dyn Action>> {
         .integer("status", 100..=599)
         .and_then(|status| u16::try_from(status).ok());
     let host = parameters.line("host");
-    let goal = match parameters.exactly_one(&["port", "path", "http"])? {
+    let version = parameters.integer("version", 1..=i64::from(u32::MAX));
+    let skip_down = parameters.optional_boolean("skipDown");
+    let goal = match parameters.exactly_one(&["port", "path", "http", "share"])? {
+        "share" => Goal::Share(ShareGoal {
+            share: read_share(parameters)?,
+            version: version.and_then(|version| u64::try_from(version).ok()),
+            skip_down: skip_down.unwrap_or(false),
+        }),
+        _ if version.is_some() || skip_down.is_some() => {
+            let name = if version.is_some() {
+                "version"
+            } else {
+                "skipDown"
+            };
+            parameters.fault(name, "stands beside `share`");
+            return None;
+        }
         "port" => Goal::Port {
             port: u16::try_from(parameters.integer("port", 1..=65535)?).ok()?,
             host: host.unwrap_or("127.0.0.1").to_owned(),
@@ -157,6 +200,7 @@ impl Goal {
             Self::Port { host, port } => format!("{host}:{port}"),
             Self::Path(path) => path.to_string(),
             Self::Http { url, .. } => portolan_http::shown(url),
+            Self::Share(goal) => format!("share {}", goal.share),
         }
     }
 
@@ -169,7 +213,48 @@ impl Goal {
                 Err(error) => Err(error.to_string()),
             },
             Self::Http { url, status } => ask(url, *status, patience),
+            Self::Share(goal) => goal.try_once(machine),
         }
+    }
+}
+
+impl ShareGoal {
+    fn try_once(&self, machine: &Host) -> Try {
+        let asked = machine
+            .shares
+            .lacking(&self.share, self.version, &machine.stop);
+        let found = asked.map_err(|error| error.to_string())?;
+        if found.version == 0 {
+            return Err("there is no version yet".to_owned());
+        }
+        let (mut lacking, mut down) = (Vec::new(), Vec::new());
+        for one in &found.named {
+            if self.skip_down && one.is_down {
+                down.push(one.node.clone());
+            } else {
+                lacking.push(format!("{} ({})", one.node, one.reason));
+            }
+        }
+        // Those that are not named come after those that can still get it.
+        let unnamed = found.count.saturating_sub(found.named.len());
+        if lacking.is_empty() && (unnamed == 0 || self.skip_down) {
+            let mut result = Map::new();
+            result.insert("version".to_owned(), json!(found.version));
+            result.insert("without".to_owned(), json!(down));
+            return Ok(result);
+        }
+        let more = lacking.len().saturating_sub(NAMED) + unnamed;
+        lacking.truncate(NAMED);
+        let more = if more == 0 {
+            String::new()
+        } else {
+            format!(" and {more} more")
+        };
+        Err(format!(
+            "version {} is missing on {}{more}",
+            found.version,
+            lacking.join(", ")
+        ))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::beacons::BeaconInput;
 use crate::error::ApiError;
 use crate::runs::RunInput;
 use crate::server::{ApiServer, Caller};
-use crate::shares::ShareInput;
+use crate::shares::{ResultInput, ShareInput};
 use crate::strict_json;
 use crate::token::Identity;
 
@@ -246,7 +246,7 @@ impl ConnectedAgent {
                 }
                 Some(Theirs::ShareKey(key)) => {
                     let node = self.identity.node.clone()?;
-                    self.tell_shares(ShareInput::Key(node, key.recipient)).await;
+                    self.tell_shares(ShareInput::Key(node, key)).await;
                 }
                 Some(Theirs::ShareOffer(offer)) => {
                     let node = self.identity.node.clone()?;
@@ -263,6 +263,22 @@ impl ConnectedAgent {
                 Some(Theirs::ShareTaken(taken)) => {
                     let node = self.identity.node.clone()?;
                     self.tell_shares(ShareInput::Taken(node, taken)).await;
+                }
+                Some(Theirs::ShareCheck(check)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_shares(ShareInput::Checked(node, check)).await;
+                }
+                Some(Theirs::ResultOffer(offer)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_results(ResultInput::Offered(node, offer));
+                }
+                Some(Theirs::ResultPut(put)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_results(ResultInput::Put(node, put));
+                }
+                Some(Theirs::ResultWant(want)) => {
+                    let node = self.identity.node.clone()?;
+                    self.tell_results(ResultInput::Wanted(node, want));
                 }
                 Some(Theirs::GossipNews(news)) => self.take_gossip(&news),
                 Some(Theirs::Goodbye(_)) => {
@@ -335,6 +351,11 @@ impl ConnectedAgent {
     async fn tell_shares(&self, input: ShareInput) {
         // As for runs.
         let _ = self.server.share_inputs.send(input).await;
+    }
+
+    fn tell_results(&self, input: ResultInput) {
+        // Each may wait for another server, and leases must not wait for that: the agent asks again.
+        let _ = self.server.result_inputs.try_send(input);
     }
 
     /// The last message.

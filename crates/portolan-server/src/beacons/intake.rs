@@ -19,8 +19,16 @@ use crate::node_access::{NodeIdentity, NodeScope};
 use crate::objects::Author;
 
 /// What events can be about.
-const SUBJECTS: [&str; 8] = [
-    "file", "service", "disk", "port", "command", "drift", "lost", SHARE_KEY,
+const SUBJECTS: [&str; 9] = [
+    "file",
+    "service",
+    "disk",
+    "port",
+    "command",
+    "drift",
+    "lost",
+    SHARE_KEY,
+    SHARE_KEY_REFUSED,
 ];
 
 /// What events of schedules that nodes keep are about, and their types.
@@ -32,6 +40,9 @@ const CRON_SUBJECTS: [(&str, &str); 3] = [
 
 /// The subject of an event about a key for shares that has changed.
 const SHARE_KEY: &str = "share-key";
+
+/// The subject of an event about a key for shares that its node has not signed.
+const SHARE_KEY_REFUSED: &str = "share-key-refused";
 
 /// How far the clock of a node may be wrong before the time of its events is corrected.
 const MAX_SKEW: Duration = Duration::from_mins(5);
@@ -131,10 +142,11 @@ fn read_event(
     let mut data: Map<String, Value> = notice.data;
     data.insert("observed".to_owned(), notice.time.to_string().into());
     let summary: String = notice.summary.chars().take(1_000).collect();
-    let kind = match cron {
-        Some((_, kind)) => (*kind).to_owned(),
-        None if notice.subject == SHARE_KEY => "share.key-changed".to_owned(),
-        None => format!("beacon.{}", notice.subject),
+    let kind = match (cron, notice.subject.as_str()) {
+        (Some((_, kind)), _) => (*kind).to_owned(),
+        (None, SHARE_KEY) => "share.key-changed".to_owned(),
+        (None, SHARE_KEY_REFUSED) => "share.key-refused".to_owned(),
+        (None, subject) => format!("beacon.{subject}"),
     };
     let causes = blame_runs(
         (cache, scope),

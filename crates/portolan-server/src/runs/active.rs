@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use portolan_agent::wire::run_report::Event;
 use portolan_agent::wire::server_message::Message;
-use portolan_agent::wire::{RunAck, RunOrder, RunReport, RunStop};
+use portolan_agent::wire::{RunAck, RunOrder, RunReport, RunStop, SharedResult};
 use portolan_fleet::{
     Arrival, Cancel, NodeEvent, NodeProgress, NodeReport, NodeState, Observed, ReportWindow,
     RunEffect, RunState, Stage, StepReport, advance,
 };
 use portolan_kinds::KindObject;
+use portolan_kinds::wire::SealedValues;
+use portolan_store::blob::BlobName;
 use portolan_store::{Epoch, Ownership, StoreError};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -19,8 +21,8 @@ use tokio::time::Instant;
 use super::answer::reason;
 use super::keys::{self, SEGMENT_NODES};
 use super::record::{
-    NodeRecord, RecordWrite, RunRecords, SideRecord, StoredBook, StoredNode, StoredPlan,
-    StoredResult, StoredState, read_nodes, read_records,
+    LargeResult, NodeRecord, RecordWrite, RunRecords, SideRecord, StoredBook, StoredNode,
+    StoredPlan, StoredResult, StoredState, read_nodes, read_records,
 };
 use super::sealed::RunSecrets;
 use super::side::SideTable;
@@ -69,7 +71,7 @@ pub(super) struct ActiveRun {
     /// What each node was told of others over that stream.
     pub(super) told: BTreeMap<String, Value>,
     /// What steps gave to other nodes, by step and position of the node.
-    pub(super) results: BTreeMap<String, BTreeMap<usize, Value>>,
+    pub(super) results: BTreeMap<String, BTreeMap<usize, GivenResult>>,
     /// Steps that nodes take by themselves.
     pub(super) side: SideTable,
     /// Steps that changed something or failed, and are not told yet.
@@ -84,11 +86,48 @@ pub(super) struct Inbox {
     logs: BTreeMap<usize, Vec<Value>>,
     /// The reports of each node that are to be acknowledged.
     windows: BTreeMap<usize, ReportWindow>,
-    shared: Map<String, Value>,
+    shared: BTreeMap<String, GivenResult>,
     /// Results for all nodes, by step and position.
-    results: BTreeMap<(String, usize), Value>,
+    results: BTreeMap<(String, usize), GivenResult>,
     /// Steps that nodes take by themselves, new or ended.
     pub(super) sides: BTreeMap<String, SideRecord>,
+}
+
+/// What a step gave to other nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum GivenResult {
+    /// The result.
+    Value(Value),
+    /// It is stored apart.
+    Apart(LargeResult),
+}
+
+impl GivenResult {
+    /// Reads what an agent reported; `None` if it is something else, or too large.
+    fn read(shared: &SharedResult) -> Option<Self> {
+        if !shared.digest.is_empty() {
+            let name: BlobName = shared.digest.parse().ok()?;
+            return Some(Self::Apart(LargeResult {
+                digest: name.to_string(),
+                sealed: shared.is_sealed,
+            }));
+        }
+        let is_small = shared.result.len() <= MAX_RESULT_BYTES;
+        let value = serde_json::from_slice(&shared.result).ok();
+        value.filter(|_| is_small).map(Self::Value)
+    }
+
+    fn is_null(&self) -> bool {
+        matches!(self, Self::Value(Value::Null))
+    }
+
+    /// The value and the place, as they are stored.
+    fn parts(&self) -> (Value, Option<LargeResult>) {
+        match self {
+            Self::Value(value) => (value.clone(), None),
+            Self::Apart(large) => (Value::Null, Some(large.clone())),
+        }
+    }
 }
 
 /// What people ask of a run, as its Run says it.
@@ -163,12 +202,16 @@ impl ActiveRun {
             records.know(key, revision);
             sides.push(side);
         }
-        let mut results: BTreeMap<String, BTreeMap<usize, Value>> = BTreeMap::new();
+        let mut results: BTreeMap<String, BTreeMap<usize, GivenResult>> = BTreeMap::new();
         for (key, result, revision) in read_records(store, keys::results(&uuid)).await? {
             let result: StoredResult = result;
             records.know(key, revision);
             let of_step = results.entry(result.step).or_default();
-            of_step.insert(result.node, result.value);
+            let given = match result.large {
+                Some(large) => GivenResult::Apart(large),
+                None => GivenResult::Value(result.value),
+            };
+            of_step.insert(result.node, given);
         }
         let mut state = stored.run.clone();
         for (node, record) in nodes.iter().zip(&kept) {
@@ -358,7 +401,7 @@ impl ActiveRun {
                 NodeEvent::Alive
             }
             Event::Shared(shared) => {
-                if let (false, Ok(result)) = (is_late, serde_json::from_slice(&shared.result)) {
+                if let (false, Some(result)) = (is_late, GivenResult::read(&shared)) {
                     self.keep_result(node, position, shared.step, result);
                 }
                 NodeEvent::Alive
@@ -389,11 +432,7 @@ impl ActiveRun {
     }
 
     /// What a step gave: to all nodes behind a barrier, or from the first node to the others.
-    fn keep_result(&mut self, node: &str, position: usize, step: String, result: Value) {
-        let bytes = result.to_string().len();
-        if bytes > MAX_RESULT_BYTES {
-            return;
-        }
+    fn keep_result(&mut self, node: &str, position: usize, step: String, result: GivenResult) {
         if self.plan.gathered.contains(&step) && !result.is_null() {
             let key = (step.clone(), position);
             self.inbox.results.insert(key, result.clone());
@@ -454,10 +493,32 @@ impl ActiveRun {
             run: state.clone(),
             elapsed: self.stored.elapsed,
             shared: self.stored.shared.clone(),
+            large: self.stored.large.clone(),
             resumes: wishes.resumes,
         };
         stored.run.nodes.clear();
-        stored.shared.extend(self.inbox.shared.clone());
+        for (step, given) in &self.inbox.shared {
+            let is_known = stored.large.contains_key(step)
+                || stored
+                    .shared
+                    .get(step)
+                    .is_some_and(|known| !known.is_null());
+            if given.is_null() && is_known {
+                // An agent that was restarted may not know any more what it gave.
+                continue;
+            }
+            let (value, large) = given.parts();
+            stored.large.remove(step);
+            stored.shared.remove(step);
+            match large {
+                Some(large) => {
+                    stored.large.insert(step.clone(), large);
+                }
+                None => {
+                    stored.shared.insert(step.clone(), value);
+                }
+            }
+        }
         for effect in &effects {
             if let RunEffect::Deny(node) = effect {
                 self.log_denied(node);
@@ -555,10 +616,12 @@ impl ActiveRun {
         }
         for ((step, node), value) in &self.inbox.results {
             let key = keys::result(&self.uuid, step, *node);
+            let (value, large) = value.parts();
             let result = StoredResult {
                 step: step.clone(),
                 node: *node,
-                value: value.clone(),
+                value,
+                large,
             };
             writes.push(RecordWrite::new(key, &result)?);
         }

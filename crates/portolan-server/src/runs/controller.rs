@@ -562,6 +562,14 @@ impl RunController {
                 Ok(())
             })
             .await?;
+        let blobs = Span::prefix(crate::keys::blobs());
+        self.objects
+            .store
+            .scan(&blobs, None, |record| {
+                found.extend(crate::keys::run_of_blob(&record.key).map(str::to_owned));
+                Ok(())
+            })
+            .await?;
         Ok(found)
     }
 

@@ -7,7 +7,7 @@ use portolan_agent::wire::server_message::Message;
 use portolan_fleet::{NodeProgress, RunState};
 use serde_json::{Map, Value, json};
 
-use super::active::{ActiveRun, Outgoing};
+use super::active::{ActiveRun, GivenResult, Outgoing};
 
 /// The most bytes of results that are sent to a node.
 const MAX_RESULTS_BYTES: usize = 1 << 20;
@@ -32,40 +32,52 @@ impl ActiveRun {
 
     fn news_for(&self, node: &str) -> Value {
         let permits: Vec<&String> = self.state.permits.of(node).collect();
+        let (results, large) = self.results_shown(node);
         json!({
-            "shared": self.stored.shared, "results": self.results_shown(node), "permits": permits,
-            "firstPassed": first_passed(&self.state),
+            "shared": self.stored.shared, "largeShared": self.stored.large, "results": results, "largeResults": large,
+            "permits": permits, "firstPassed": first_passed(&self.state),
         })
     }
 
-    /// Results of all nodes, for one behind the barrier that all of them have come to.
-    fn results_shown(&self, node: &str) -> Value {
+    /// Results of all nodes, for one behind the barrier that all of them have come to, and where those are that are stored
+    /// apart. Null for a step whose results are too large together: who asks for them hears of it.
+    fn results_shown(&self, node: &str) -> (Value, Value) {
         let phase = match self.state.nodes.get(node) {
             Some(NodeProgress::Working { phase, .. }) => *phase,
             _ => 0,
         };
         // Before the first barrier nobody can ask, and they would change all the time.
         if phase == 0 || self.plan.gathered.is_empty() {
-            return json!({});
+            return (json!({}), json!({}));
         }
         let mut bytes = 0;
-        let mut shown = Map::new();
+        let (mut shown, mut apart) = (Map::new(), Map::new());
         for (step, results) in &self.results {
-            bytes += results
-                .values()
-                .map(|one| one.to_string().len())
-                .sum::<usize>();
-            if bytes > MAX_RESULTS_BYTES {
-                tracing::warn!(run = self.name, step, "the results of a step are too large");
-                break;
+            let (mut small, mut large) = (Map::new(), Map::new());
+            let mut more = 0;
+            for (position, result) in results {
+                let Some(node) = self.nodes.get(*position) else {
+                    continue;
+                };
+                let (place, value) = match result {
+                    GivenResult::Value(value) => (&mut small, value.clone()),
+                    GivenResult::Apart(stored) => (&mut large, json!(stored)),
+                };
+                more += value.to_string().len();
+                place.insert(node.name.clone(), value);
             }
-            let named = results.iter().filter_map(|(position, result)| {
-                let node = self.nodes.get(*position)?;
-                Some((node.name.clone(), result.clone()))
-            });
-            shown.insert(step.clone(), Value::Object(named.collect()));
+            if bytes + more > MAX_RESULTS_BYTES {
+                tracing::warn!(run = self.name, step, "the results of a step are too large");
+                shown.insert(step.clone(), Value::Null);
+                continue;
+            }
+            bytes += more;
+            shown.insert(step.clone(), Value::Object(small));
+            if !large.is_empty() {
+                apart.insert(step.clone(), Value::Object(large));
+            }
         }
-        Value::Object(shown)
+        (Value::Object(shown), Value::Object(apart))
     }
 
     fn news_message(&self, node: &str, news: &Value) -> Outgoing {

@@ -112,6 +112,18 @@ pub(super) struct StoredResult {
     /// The position of the node.
     pub(super) node: usize,
     pub(super) value: Value,
+    /// Where it is, if it is stored apart; the value is null then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) large: Option<LargeResult>,
+}
+
+/// Where a result is that is too large for a record, or encrypted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LargeResult {
+    /// The digest of its blob.
+    pub(super) digest: String,
+    /// Whether it is encrypted to the nodes of the run.
+    pub(super) sealed: bool,
 }
 
 /// A step that a node takes by itself.
@@ -158,6 +170,9 @@ pub(super) struct StoredState {
     pub(super) elapsed: Duration,
     /// Results of steps that run once in the run.
     pub(super) shared: Map<String, Value>,
+    /// Those that are stored apart.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) large: BTreeMap<String, LargeResult>,
     /// How many resumes were seen.
     pub(super) resumes: u32,
 }
@@ -307,16 +322,17 @@ async fn read_segments<T: serde::de::DeserializeOwned>(
     Ok(all)
 }
 
-/// Deletes everything of a run but its Run.
+/// Deletes everything of a run but its Run. The contents of its blobs go when nothing names them.
 pub(super) async fn delete_run(store: &Store, uuid: &str) -> Result<(), StoreError> {
     let mut found = Vec::new();
-    let span = Span::prefix(keys::run(uuid));
-    store
-        .scan(&span, None, |record| {
+    let blobs = crate::keys::blobs_in(&crate::keys::blobs_of_run(uuid));
+    for prefix in [keys::run(uuid), blobs] {
+        let take = |record: portolan_store::Record| {
             found.push((record.key, record.mod_revision));
             Ok(())
-        })
-        .await?;
+        };
+        store.scan(&Span::prefix(prefix), None, take).await?;
+    }
     for part in found.chunks(MAX_WRITES) {
         let delete = part
             .iter()

@@ -554,6 +554,7 @@ impl RunParts {
             run: state,
             elapsed: Duration::ZERO,
             shared: Map::new(),
+            large: BTreeMap::new(),
             resumes: 0,
         };
         let mut writes = vec![

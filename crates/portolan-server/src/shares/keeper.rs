@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use portolan_agent::wire::server_message::Message;
 use portolan_agent::wire::{
-    ShareContent, ShareOffer, SharePut, ShareRecipients, ShareRewrap, ShareStored, ShareTaken,
-    ShareWant,
+    ShareCheck, ShareContent, ShareHolders, ShareKey, ShareOffer, SharePut, ShareRecipients,
+    ShareRewrap, ShareStored, ShareTaken, ShareWant,
 };
 use portolan_kinds::{KindObject, find_kind};
 use portolan_store::Ownership;
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::versions::{gone, has_expired};
 use super::{request, store};
 use crate::agents::AgentHub;
 use crate::cache::Cache;
@@ -37,14 +40,23 @@ const REWRAP_TIME: Duration = Duration::from_secs(5);
 /// How long an answer waits until the cache knows what was written.
 const CACHE_WAIT: Duration = Duration::from_secs(2);
 
+/// How often versions are looked for that are too old.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
 /// The longest public key.
 const MAX_KEY: usize = 200;
+
+/// The longest time after which a version is gone.
+const MAX_TTL: Duration = Duration::from_hours(24 * 365 * 10);
+
+/// The longest signature of a key, and the longest certificate.
+const MAX_PROOF: usize = 8 << 10;
 
 /// Something that an agent did.
 #[derive(Debug)]
 pub(crate) enum ShareInput {
     /// It has this key.
-    Key(Arc<NodeIdentity>, String),
+    Key(Arc<NodeIdentity>, ShareKey),
     /// It wants to know whom a share goes to.
     Offered(Arc<NodeIdentity>, ShareOffer),
     /// It has encrypted a share.
@@ -53,6 +65,8 @@ pub(crate) enum ShareInput {
     Wanted(Arc<NodeIdentity>, ShareWant),
     /// It has a share.
     Taken(Arc<NodeIdentity>, ShareTaken),
+    /// It wants to know who does not have a share.
+    Checked(Arc<NodeIdentity>, ShareCheck),
 }
 
 /// A holder that was asked to encrypt a share again. Only its answer counts, and only for these nodes.
@@ -80,6 +94,8 @@ impl ShareKeeper {
     pub(crate) async fn run(mut self) {
         let mut sweeps = interval(SWEEP_EVERY);
         sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let done = tokio::select! {
                 input = self.inputs.recv() => match input {
@@ -87,6 +103,7 @@ impl ShareKeeper {
                     None => return,
                 },
                 _ = sweeps.tick() => self.sweep().await,
+                _ = looks.tick() => self.end_old_versions().await,
             };
             if let Err(error) = done {
                 // The agent asks again.
@@ -96,7 +113,7 @@ impl ShareKeeper {
     }
 
     /// Who writes, while this server owns the shard.
-    fn author(&self) -> Result<Author, ApiError> {
+    pub(super) fn author(&self) -> Result<Author, ApiError> {
         let ownership = self.owned.borrow().clone();
         let ownership =
             ownership.ok_or_else(|| ApiError::unavailable("another server looks after shares"))?;
@@ -164,6 +181,17 @@ impl ShareKeeper {
                 Ok(())
             }
             ShareInput::Taken(node, taken) => self.taken(&author, &node, &taken).await,
+            ShareInput::Checked(node, check) => {
+                let answer = self.missing(&node, &check);
+                let answer = answer.unwrap_or_else(|refused| ShareHolders {
+                    refused,
+                    ..ShareHolders::default()
+                });
+                let ask = check.ask;
+                let answer = ShareHolders { ask, ..answer };
+                self.agents.send(&node.uid, Message::ShareHolders(answer));
+                Ok(())
+            }
         }
     }
 
@@ -172,9 +200,10 @@ impl ShareKeeper {
         &self,
         author: &Author,
         node: &NodeIdentity,
-        key: &str,
+        key: &ShareKey,
     ) -> Result<(), ApiError> {
-        if key.len() > MAX_KEY {
+        let proof = key.signature.len().max(key.certificate.len());
+        if key.recipient.len() > MAX_KEY || proof > MAX_PROOF {
             return Ok(());
         }
         let place = node_key(&node.name)?;
@@ -184,7 +213,16 @@ impl ShareKeeper {
                 if !status.is_object() {
                     status = json!({});
                 }
-                status["shareKey"] = key.into();
+                status["shareKey"] = key.recipient.as_str().into();
+                let certificate = STANDARD.encode(&key.certificate);
+                let is_known = stored.status["shareKey"] == status["shareKey"]
+                    && stored.status["shareKeyCertificate"].as_str() == Some(&certificate);
+                // An agent of an earlier version does not sign it. Each signature is another one, so one that says nothing
+                // new is not written: agents send it with every stream.
+                if !key.signature.is_empty() && !is_known {
+                    status["shareKeySignature"] = STANDARD.encode(&key.signature).into();
+                    status["shareKeyCertificate"] = certificate.into();
+                }
             }
             Ok(status)
         });
@@ -199,7 +237,10 @@ impl ShareKeeper {
         let recipients = request::recipients(&self.cache, &namespace, &consumers, Some(node));
         Ok(ShareRecipients {
             recipients,
-            uuid: share.map_or_else(String::new, |share| share.metadata.uuid().to_owned()),
+            // What is too old is published again.
+            uuid: share
+                .filter(|share| !has_expired(share, self.objects.time.now()))
+                .map_or_else(String::new, |share| share.metadata.uuid().to_owned()),
             ..ShareRecipients::default()
         })
     }
@@ -241,10 +282,18 @@ impl ShareKeeper {
         let holders: Vec<Value> = holders
             .map(|one| json!({"node": one.name, "uuid": one.node, "taken": 0}))
             .collect();
-        let status = json!({
-            "version": version, "publisher": node.name, "published": rfc3339(self.objects.time.now()),
+        let now = self.objects.time.now();
+        let mut status = json!({
+            "version": version, "publisher": node.name, "published": rfc3339(now),
             "bytes": put.content.len(), "publication": put.ask, "content": place, "holders": holders,
         });
+        if put.ttl_seconds > 0 {
+            let ttl = Duration::from_secs(put.ttl_seconds).min(MAX_TTL);
+            status["expires"] = rfc3339(now + ttl).into();
+        }
+        if put.one_shot {
+            status["oneShot"] = true.into();
+        }
         let key = key_of(&share.object);
         let changed = self
             .objects
@@ -267,7 +316,7 @@ impl ShareKeeper {
     }
 
     /// Waits until the cache knows a write, because the next question is answered from it.
-    async fn seen(&self, revision: Option<u64>) {
+    pub(super) async fn seen(&self, revision: Option<u64>) {
         if let Some(revision) = revision {
             self.cache.wait_for(revision, CACHE_WAIT).await;
         }
@@ -305,6 +354,9 @@ impl ShareKeeper {
                 ),
                 ..ShareContent::default()
             });
+        }
+        if let Some(gone) = gone(&share, self.objects.time.now()) {
+            return Ok(gone.answer(&share, node));
         }
         if !is_holder {
             self.ask_holder(author, node, &share).await?;
@@ -482,8 +534,9 @@ impl ShareKeeper {
             }
             Ok(status)
         });
-        changed.await?;
-        Ok(())
+        let changed = changed.await?;
+        self.seen(changed.map(|one| one.status_revision)).await;
+        self.end_if_taken(author, &taken.uuid).await
     }
 
     /// Removes ciphertexts that no Share names.
@@ -499,6 +552,8 @@ impl ShareKeeper {
             .iter()
             .filter_map(|share| {
                 let place = share.status["content"].as_str()?;
+                let is_gone = share.status["gone"].is_string();
+                (!is_gone).then_some(())?;
                 Some((share.metadata.uuid().to_owned(), place.to_owned()))
             })
             .collect();
@@ -509,7 +564,7 @@ impl ShareKeeper {
 }
 
 /// The uuids of the nodes that can read a share.
-fn holders(share: &KindObject) -> impl Iterator<Item = &str> {
+pub(super) fn holders(share: &KindObject) -> impl Iterator<Item = &str> {
     let holders = share.status.get("holders").and_then(Value::as_array);
     let holders = holders.into_iter().flatten();
     holders.filter_map(|holder| holder["uuid"].as_str())

@@ -54,6 +54,28 @@ pub(super) async fn read(store: &Store, uuid: &str, place: &str) -> Result<Vec<u
     Ok(content)
 }
 
+/// Removes one ciphertext.
+pub(super) async fn remove(
+    store: &Store,
+    uuid: &str,
+    place: &str,
+    fence: &Compare,
+) -> Result<(), ApiError> {
+    let mut found = Vec::new();
+    let span = Span::prefix(prefix(uuid, place));
+    store
+        .scan(&span, None, |record| {
+            found.push((record.key, record.mod_revision));
+            Ok(())
+        })
+        .await?;
+    for (key, revision) in found {
+        let removed = Transaction::remove(key, revision).when(fence.clone());
+        store.commit(removed).await?;
+    }
+    Ok(())
+}
+
 /// Removes every ciphertext that no Share names: `place` gives the one that a Share names.
 pub(super) async fn sweep(
     store: &Store,

@@ -4,5 +4,6 @@ mod alone;
 mod bed;
 mod live;
 mod runs;
+mod shares;
 mod streams;
 mod together;
