@@ -1,9 +1,12 @@
-//! Files of a server that modules edit: whatever is in them, an edit is stable and keeps other lines.
+//! Files of a server that modules edit: whatever is in them, an edit is stable and keeps other lines. And what modules take
+//! from other nodes.
 
+use camino::Utf8Component;
 use portolan_modules::formats::{
     KeyLine, MountLine, PublicKeys, SysctlKey, fault_of_schedule, line_of, mounted_type,
     parse_installed, parse_transaction, value_of, with_keys, with_line, with_value,
 };
+use portolan_modules::{MAX_SHARE_FILES, SharedContent};
 
 use crate::{Target, texts};
 
@@ -51,6 +54,33 @@ pub(crate) const TARGETS: &[Target] = &[
                  LIhK5xfAUJu3F2sSWB4o+hGZLQyqgLHVGgE=\n=I4xM\n\
                  -----END PGP PUBLIC KEY BLOCK-----\n",
                 "\u{7f}not a key",
+            ])
+        },
+    },
+    Target {
+        name: "share-files",
+        about: "what another node gives: one content, or several files",
+        run: |bytes| {
+            let Ok(SharedContent::Files(files)) = SharedContent::read(bytes.to_vec()) else {
+                return false;
+            };
+            assert!(files.count() <= MAX_SHARE_FILES && files.bytes() <= bytes.len());
+            for (path, file) in files.iter() {
+                let mut parts = path.components();
+                assert!(parts.all(|part| matches!(part, Utf8Component::Normal(_))));
+                assert!(file.mode <= 0o777);
+            }
+            let again = files.to_content().and_then(SharedContent::read);
+            assert_eq!(again, Ok(SharedContent::Files(files)));
+            true
+        },
+        seeds: || {
+            texts(&[
+                "portolan share files 1\n[{\"path\":\"tls/key.pem\",\"mode\":384,\"bytes\":3},\
+                 {\"path\":\"cert.pem\",\"mode\":420,\"bytes\":0}]\nkey",
+                "portolan share files 1\n[{\"path\":\"../../etc/passwd\",\"mode\":2541,\"bytes\":1}]\nx",
+                "portolan share files 1\n[{\"path\":\"a\",\"mode\":1,\"bytes\":18446744073709551615}]\n",
+                "a token",
             ])
         },
     },

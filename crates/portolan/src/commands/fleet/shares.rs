@@ -1,7 +1,7 @@
 //! `portolan fleet shares`: what nodes give to each other.
 
 use portolan_server::{ObjectPath, share_rows};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::connection::{ConnectionArgs, told};
 use super::object_args::{NamespaceArgs, kind_of};
@@ -64,18 +64,35 @@ pub(crate) fn shares(args: &SharesArgs, app: &App) -> CommandResult {
         app.printer.say_unless_quiet("nothing found");
         return Ok(ExitStatus::Clean);
     }
-    let mut table = Table::new(["SHARE", "VERSION", "PUBLISHER", "AGE", "TAKEN", "PENDING"]);
+    let mut table = Table::new([
+        "SHARE",
+        "VERSION",
+        "STATE",
+        "PUBLISHER",
+        "AGE",
+        "TAKEN",
+        "WITHOUT IT",
+    ]);
     for row in &rows {
         let count = |field: &str| row[field].as_array().map_or(0, Vec::len);
-        let pending = row["pending"].as_array().into_iter().flatten();
-        let pending: Vec<&str> = pending.filter_map(Value::as_str).collect();
+        let lacking = row["lacking"].as_array().into_iter().flatten();
+        let lacking: Vec<String> = lacking
+            .map(|one| {
+                format!(
+                    "{} ({})",
+                    shown::text(one, "node"),
+                    shown::text(one, "reason")
+                )
+            })
+            .collect();
         table.push(vec![
             Cell::name(shown::text(row, "share")),
             Cell::from(shown::text(row, "version")),
+            Cell::from(shown::text(row, "state")),
             Cell::from(shown::text(row, "publisher")),
             Cell::from(shown::age(&shown::text(row, "published"))),
             Cell::from(format!("{} of {}", count("taken"), count("holders"))),
-            Cell::from(pending.join(", ")),
+            Cell::from(lacking.join(", ")),
         ]);
     }
     app.printer.data(table.render(app.printer.canvas()))?;
