@@ -4,8 +4,7 @@
 pub struct AgentMessage {
     #[prost(
         oneof = "agent_message::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22, 23, 24, 25, 26, 27, 40"
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22, 23, 24, 25, 26, 27, 40, 41, 42, 43"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22, 23, 24, 25, 26, 27, 40, 50, 51, 52, 53"
     )]
     pub message: ::core::option::Option<agent_message::Message>,
 }
@@ -49,12 +48,13 @@ pub mod agent_message {
         ShareTaken(super::ShareTaken),
         #[prost(message, tag = "40")]
         CronStates(super::CronStates),
+        #[prost(message, tag = "50")]
         ResultOffer(super::ResultOffer),
-        #[prost(message, tag = "41")]
+        #[prost(message, tag = "51")]
         ResultPut(super::ResultPut),
-        #[prost(message, tag = "42")]
+        #[prost(message, tag = "52")]
         ResultWant(super::ResultWant),
-        #[prost(message, tag = "43")]
+        #[prost(message, tag = "53")]
         ShareCheck(super::ShareCheck),
     }
 }
@@ -63,8 +63,7 @@ pub mod agent_message {
 pub struct ServerMessage {
     #[prost(
         oneof = "server_message::Message",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22, 23, 24, 25, 26, 40"
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22, 23, 24, 25, 26, 40, 41, 42"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 21, 22, 23, 24, 25, 26, 40, 50, 51, 52"
     )]
     pub message: ::core::option::Option<server_message::Message>,
 }
@@ -108,10 +107,11 @@ pub mod server_message {
         ShareRewrap(super::ShareRewrap),
         #[prost(message, tag = "40")]
         CronOrders(super::CronOrders),
+        #[prost(message, tag = "50")]
         ResultStored(super::ResultStored),
-        #[prost(message, tag = "41")]
+        #[prost(message, tag = "51")]
         ResultContent(super::ResultContent),
-        #[prost(message, tag = "42")]
+        #[prost(message, tag = "52")]
         ShareHolders(super::ShareHolders),
     }
 }

@@ -1547,6 +1547,11 @@ pub struct NodeStatus {
     /// The public key that shares for it are encrypted to.
     #[prost(string, optional, tag = "10")]
     pub share_key: ::core::option::Option<::prost::alloc::string::String>,
+    /// A signature over that key by the key of the node's certificate, and the certificate, both in base64.
+    #[prost(string, optional, tag = "40")]
+    pub share_key_signature: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, optional, tag = "41")]
+    pub share_key_certificate: ::core::option::Option<::prost::alloc::string::String>,
     /// The schedules that it keeps.
     #[prost(message, repeated, tag = "11")]
     pub cron_jobs: ::prost::alloc::vec::Vec<NodeCronJob>,
@@ -1572,11 +1577,6 @@ pub struct NodeCronJob {
     /// Why the last slot failed, or why none can start.
     #[prost(string, optional, tag = "6")]
     pub error: ::core::option::Option<::prost::alloc::string::String>,
-    /// A signature over that key by the key of the node's certificate, and the certificate, both in base64.
-    #[prost(string, optional, tag = "40")]
-    pub share_key_signature: ::core::option::Option<::prost::alloc::string::String>,
-    #[prost(string, optional, tag = "41")]
-    pub share_key_certificate: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// What a beacon of a node saw last.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
