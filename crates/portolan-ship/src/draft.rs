@@ -33,7 +33,7 @@ struct DraftArtifact {
 }
 
 /// Writes a document.
-fn document(name: &str, artifacts: &[DraftArtifact]) -> String {
+fn document(name: &str, artifacts: &[DraftArtifact], parts: &[(&str, Vec<String>)]) -> String {
     let name = quoted(name);
     let mut text = format!(
         "apiVersion: {API_VERSION}\nkind: {KIND}\nmetadata: {{name: {name}}}\nspec:\n  artifacts:\n"
@@ -47,6 +47,12 @@ fn document(name: &str, artifacts: &[DraftArtifact]) -> String {
         }
         for line in &artifact.source {
             let _ = writeln!(text, "    {line}");
+        }
+    }
+    for (part, lines) in parts {
+        let _ = writeln!(text, "  {part}:");
+        for line in lines {
+            let _ = writeln!(text, "  {line}");
         }
     }
     text

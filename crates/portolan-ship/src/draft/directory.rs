@@ -95,7 +95,7 @@ pub fn draft_of_directory(directory: &Utf8Path, registry: &str) -> Result<Draft,
         );
     }
     Ok(Draft {
-        text: document(&project, &artifacts),
+        text: document(&project, &artifacts, &[]),
         artifacts: artifacts.len(),
         notes,
         is_whole: true,

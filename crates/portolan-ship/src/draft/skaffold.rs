@@ -1,5 +1,11 @@
-//! A document of the artifacts of a Skaffold configuration. What has no counterpart is named.
+//! A document of a Skaffold configuration: what it builds, tests and deploys, and what it does in its dev loop. What has no
+//! counterpart is named.
 
+mod deploy;
+mod dev;
+
+use self::deploy::Steps;
+use self::dev::DevLines;
 use portolan_yaml::{Dialect, Entry, List, Node, parse};
 
 use super::{Draft, DraftArtifact, document, plain_name, quoted, unique};
@@ -61,7 +67,7 @@ pub fn draft_of_skaffold(text: &str) -> Result<Draft, SkaffoldError> {
         .and_then(|metadata| word(metadata, "name"));
     let name = plain_name(name.unwrap_or("project"));
     Ok(Draft {
-        text: document(&name, &conversion.artifacts),
+        text: document(&name, &conversion.artifacts, &conversion.parts()),
         artifacts: conversion.artifacts.len(),
         is_whole: conversion.lost.is_empty(),
         notes: [conversion.lost, conversion.notes].concat(),
@@ -71,6 +77,10 @@ pub fn draft_of_skaffold(text: &str) -> Result<Draft, SkaffoldError> {
 #[derive(Default)]
 struct Conversion {
     artifacts: Vec<DraftArtifact>,
+    /// The lines below `tests:`.
+    tests: Vec<String>,
+    steps: Steps,
+    dev: DevLines,
     /// What has no counterpart.
     lost: Vec<String>,
     /// What is different.
@@ -83,13 +93,84 @@ impl Conversion {
     }
 
     fn read(&mut self, config: &Node) {
+        // The other parts name artifacts by their images.
+        if let Some(build) = config.get("build") {
+            self.build(build);
+        }
         for (key, value) in entries(config) {
             match key {
-                "apiVersion" | "kind" | "metadata" => {}
-                "build" => self.build(value),
+                "apiVersion" | "kind" | "metadata" | "build" => {}
+                "test" => self.tests(value),
+                "manifests" => self.manifests(value),
+                "deploy" => self.deploy(value),
+                "portForward" => self.port_forward(value),
                 _ => self.lost(format!("`{key}` (line {})", value.at.line)),
             }
         }
+        self.default_manifests();
+    }
+
+    /// The parts of the document beside artifacts that there are.
+    fn parts(&self) -> Vec<(&'static str, Vec<String>)> {
+        let mut parts = vec![
+            ("tests", self.tests.clone()),
+            ("deploy", self.steps.lines()),
+            ("dev", self.dev.lines()),
+        ];
+        parts.retain(|(_, lines)| !lines.is_empty());
+        parts
+    }
+
+    /// The artifact that makes an image.
+    fn artifact_of(&self, image: &str) -> Option<&str> {
+        let found = self.artifacts.iter().find(|it| it.image == image)?;
+        Some(&found.name)
+    }
+
+    /// Commands that test an image.
+    fn tests(&mut self, list: &Node) {
+        for (at, test) in items(list).enumerate() {
+            let path = format!("test[{at}]");
+            let artifact = word(test, "image").and_then(|image| self.artifact_of(image));
+            let Some(artifact) = artifact.map(str::to_owned) else {
+                self.lost(format!("`{path}` (line {})", test.at.line));
+                continue;
+            };
+            for (key, value) in entries(test) {
+                match key {
+                    "image" => {}
+                    "custom" => {
+                        for (number, command) in items(value).enumerate() {
+                            let name = format!("{artifact}-{at}-{number}");
+                            self.custom_test(command, &name, &artifact, &format!("{path}.custom"));
+                        }
+                    }
+                    _ => self.lost(format!("`{path}.{key}` (line {})", value.at.line)),
+                }
+            }
+        }
+    }
+
+    fn custom_test(&mut self, test: &Node, name: &str, artifact: &str, path: &str) {
+        let command = quoted(word(test, "command").unwrap_or_default());
+        let mut fields = vec![format!("run: [sh, -ec, {command}]")];
+        for (key, value) in entries(test) {
+            match key {
+                "command" => {}
+                "timeoutSeconds" => {
+                    fields.extend(scalar(value).map(|seconds| format!("timeout: {seconds}s")));
+                }
+                _ => self.lost(format!("`{path}.{key}` (line {})", value.at.line)),
+            }
+        }
+        self.notes.push(format!(
+            "`{path}`: the command gets the image as a layout and a digest in $PORTOLAN_IMAGE instead of $IMAGE"
+        ));
+        let (name, artifact) = (quoted(name), quoted(artifact));
+        self.tests.push(format!(
+            "- {{name: {name}, artifacts: [{artifact}], command: {{{}}}}}",
+            fields.join(", ")
+        ));
     }
 
     fn build(&mut self, build: &Node) {
@@ -120,6 +201,7 @@ impl Conversion {
         for (key, value) in entries(artifact) {
             match key {
                 "image" | "context" => {}
+                "sync" => self.sync(value, &name, &format!("{path}.sync")),
                 "docker" => source = Some(self.docker(value, context, &format!("{path}.docker"))),
                 "custom" => source = Some(self.custom(value, context, &format!("{path}.custom"))),
                 "requires" => {
@@ -237,6 +319,14 @@ fn items(node: &Node) -> impl Iterator<Item = &Node> {
     node.as_list().into_iter().flat_map(List::iter)
 }
 
+/// A text, a number or a truth value as it is written.
+fn scalar(node: &Node) -> Option<String> {
+    node.as_scalar().map(|scalar| scalar.text.to_string())
+}
+
 fn word<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     node.get(key).and_then(Node::as_str)
 }
+
+#[cfg(test)]
+mod tests;

@@ -289,8 +289,8 @@ fn a_skaffold_configuration_is_converted_and_what_is_lost_is_named() {
     let answer = project.run(&["ship", "init", "--from", "skaffold.yaml"]);
     assert_eq!(answer.code, 1, "{answer}");
     for part in [
-        "`build.artifacts[0].sync` (line 10) is not converted",
-        "`deploy` (line 14) is not converted",
+        "`build.artifacts[0].sync.infer` (line 10) is not converted",
+        "`k8s/*.yaml` is deployed",
         "$PORTOLAN_OUT",
         "by their digest",
     ] {
