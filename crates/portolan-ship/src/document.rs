@@ -12,6 +12,7 @@ mod dev;
 mod effective;
 mod fields;
 mod placement;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -43,6 +44,7 @@ pub use dev::{DevSettings, ForwardRule, SyncRule};
 pub use effective::{Effective, EffectiveValue, effective};
 pub use fields::Fault;
 use fields::{Faults, Fields};
+pub use words::{parse_namespace, parse_registry, parse_set};
 
 /// The API version of the document.
 pub const API_VERSION: &str = "portolan.dev/v1alpha1";

@@ -24,6 +24,7 @@ mod batch;
 mod build;
 mod builder;
 mod check;
+mod commit_files;
 mod context;
 mod deploy;
 mod dev;
@@ -57,6 +58,7 @@ pub use check::{
     CheckError, CheckResult, CheckStatus, Passed, Tester, Verifier, VerifySetup, finish_tests,
     finish_verify, needs_cluster, plan_tests, plan_verify, tested,
 };
+pub use commit_files::{CommitError, CommitFiles};
 pub use context::{ContextError, choose_context};
 pub use deploy::{
     DeployError, DeploySetup, DeployedStep, Deployer, ObjectResult, ObjectStatus, StepResult,
@@ -74,7 +76,7 @@ pub use document::{
     Effective, EffectiveValue, Fault, FileCheck, FileTime, FluxSource, ForwardRule, GitSource,
     HelmSource, HttpCheck, HttpTarget, ImageCheck, KIND, MAX_ARTIFACTS, MAX_DOCUMENT_BYTES,
     OciSource, RolloutSource, SecretPlace, SecretSource, Ship, SyncRule, TestSource, VerifySource,
-    effective, has_document,
+    effective, has_document, parse_namespace, parse_registry, parse_set,
 };
 pub use draft::{Draft, DraftError, SkaffoldError, draft_of_directory, draft_of_skaffold};
 pub use explain::{ArtifactExplanation, ArtifactPlan, finish_explain, finish_plans, plan_explain};
@@ -82,12 +84,15 @@ pub use extension::{OwnWork, own_artifact, own_step, own_test, own_verification}
 pub use git_facts::GitFacts;
 pub use outcome::{ArtifactResult, ArtifactStatus, BuildResult, Built};
 pub use output_log::KeptOutput;
-pub use preview::{ImagePreview, finish_preview, plan_preview};
+pub use preview::{
+    ComparedArtifact, ImageDifference, ImagePreview, compare_artifacts, finish_preview,
+    plan_preview,
+};
 pub use process::{End, Ended, Program};
 pub use push::{PushError, Pushed, Pusher, finish_push, plan_push};
 pub use render::{RenderError, RenderedStep, manifests_yaml, read_manifests, render, unnamed};
 pub use runs::{RunError, ShipRun};
 pub use schema::schema;
-pub use selection::{select_steps, select_verifications};
+pub use selection::{UnknownArtifact, choose_artifacts, select_steps, select_verifications};
 pub use skaffold::{DevControl, DevStages, OutlinedArtifact, RunOutline, SkaffoldTurns};
 pub use task::Task;

@@ -1,5 +1,9 @@
 //! The images that a build would make, found out without giving them names: for comparisons of two states of a project.
 
+mod compare;
+
+pub use compare::{ComparedArtifact, ImageDifference, compare_artifacts};
+
 use portolan_digest::Digest;
 use portolan_engine::{Context, Failure, Key, Outcome, Report, Run, Unit, with_causes};
 use serde::Serialize;

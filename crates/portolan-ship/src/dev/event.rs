@@ -1,6 +1,7 @@
 //! What happens in a dev session besides builds and deployments.
 
 use portolan_engine::{DomainEvent, Journal, Publisher};
+use portolan_object::counted;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
@@ -95,6 +96,64 @@ impl DomainEvent for DevEvent {
 }
 
 impl DevEvent {
+    /// Whether something does not work.
+    pub fn is_trouble(&self) -> bool {
+        matches!(
+            self,
+            Self::Polling { .. }
+                | Self::LogTrouble { .. }
+                | Self::ForwardTrouble { .. }
+                | Self::SyncTrouble { .. }
+        )
+    }
+
+    /// One line for people.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Log { line, .. } => line.clone(),
+            Self::Polling { why } => format!(
+                "the system does not tell of saved files, they are looked at every second: {why}"
+            ),
+            Self::Changed { files, count } => {
+                match (files.as_slice(), count.saturating_sub(files.len())) {
+                    ([], _) => "many files were saved".to_owned(),
+                    (files, 0) => format!("saved {}", files.join(", ")),
+                    (files, more) => format!("saved {} and {more} more", files.join(", ")),
+                }
+            }
+            Self::LogTrouble {
+                pod,
+                container,
+                why,
+            } => format!("log of `{container}` in the pod `{pod}`: {why}"),
+            Self::Forwarding {
+                resource,
+                port,
+                address,
+            } => format!("forwarding {address} to port {port} of {resource}"),
+            Self::ForwardedTo { resource, pod } => {
+                format!("connections to {resource} lead to the pod {pod}")
+            }
+            Self::ForwardTrouble { resource, why } => format!("forwarding {resource}: {why}"),
+            Self::Synced {
+                artifact,
+                pod,
+                copied,
+                removed,
+            } => format!(
+                "{artifact}: {} copied to the pod {pod}, {removed} removed",
+                counted(*copied, "file")
+            ),
+            Self::SyncTrouble { artifact, pod, why } => {
+                let place = match pod.as_str() {
+                    "" => String::new(),
+                    pod => format!(" into the pod `{pod}`"),
+                };
+                format!("cannot copy files of `{artifact}`{place}, it is built instead: {why}")
+            }
+        }
+    }
+
     /// What it is about in the journal of the session; `None` for what is not kept there: lines of logs belong to the cluster.
     fn key(&self) -> Option<String> {
         match self {

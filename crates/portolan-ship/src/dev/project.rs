@@ -12,6 +12,7 @@ use crate::deploy::{StepResult, StepStatus};
 use crate::document::{Artifact, ArtifactSource, Ship, SyncRule};
 use crate::outcome::BuildResult;
 use crate::render::RenderedStep;
+use crate::skaffold::DevStages;
 
 /// A project, and what of it is in the cluster.
 pub struct DevProject {
@@ -38,6 +39,44 @@ pub struct DirtySet {
     pub artifacts: BTreeSet<String>,
     /// Files to copy, by the index of their rule, relative to the directory of the artifact.
     pub files: BTreeMap<usize, BTreeSet<String>>,
+}
+
+impl DirtySet {
+    /// What of it these stages deal with.
+    #[must_use]
+    pub fn for_stages(mut self, stages: DevStages) -> Self {
+        if !stages.build {
+            self.artifacts.clear();
+        }
+        if !stages.sync {
+            self.files.clear();
+        }
+        self
+    }
+
+    /// The artifacts of these to build: all of them if the document changed. What has to be built in place of a copy is built
+    /// as well.
+    pub fn to_build(
+        &self,
+        uncopied: impl IntoIterator<Item = String>,
+        deployed: &BTreeSet<String>,
+        stages: DevStages,
+    ) -> BTreeSet<String> {
+        if !stages.build {
+            return BTreeSet::new();
+        }
+        if self.document {
+            return deployed.clone();
+        }
+        let mut names = self.artifacts.clone();
+        names.extend(uncopied);
+        names.intersection(deployed).cloned().collect()
+    }
+
+    /// Whether nothing is to be built of these artifacts, and nothing copied.
+    pub fn is_idle(&self, deployed: &BTreeSet<String>, stages: DevStages) -> bool {
+        self.to_build([], deployed, stages).is_empty() && self.files.is_empty()
+    }
 }
 
 impl DevProject {

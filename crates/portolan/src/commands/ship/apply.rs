@@ -9,11 +9,11 @@ use portolan_ship::{
     DeploySetup, DeployStep, RenderedStep, StepStatus, finish_deploy, plan_deploy, read_manifests,
 };
 
-use super::build::BuildOptions;
+use super::build_options::BuildOptions;
 use super::deploy_print::{deployed_json, deployed_text};
 use super::dry_run::print_plan;
 use super::output_args::{Format, OutputArgs};
-use super::project::ProjectArgs;
+use super::project_args::ProjectArgs;
 use super::target_args::TargetArgs;
 use crate::app::App;
 use crate::commands::CommandResult;

@@ -6,20 +6,23 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_engine::{CancellationToken, Limits};
 use portolan_layout::Store;
 use portolan_review::compare::Revisions;
-use portolan_ship::{BuildSetup, GitFacts, ImagePreview, Ship, finish_preview, plan_preview};
-use tempfile::TempDir;
+use portolan_ship::{
+    BuildSetup, CommitError, CommitFiles, ComparedArtifact, ImageDifference, ImagePreview, Ship,
+    compare_artifacts, finish_preview, plan_preview,
+};
 
 use super::artifact_diff_print::{ArtifactFormat, print};
 use super::document_file::{FILE, refused};
-use super::project::{Project, ProjectArgs, StoreArgs, begin};
+use super::project::Project;
+use super::project_args::ProjectArgs;
 use super::registry_args::{BasePins, RegistryArgs};
+use super::store_args::{StoreArgs, begin};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -39,35 +42,11 @@ pub(crate) struct ArtifactDiff {
     pub(crate) format: ArtifactFormat,
 }
 
-/// An artifact on both sides.
-#[derive(Debug)]
-pub(super) struct ComparedArtifact {
-    pub(super) name: String,
-    /// The repository of its images.
-    pub(super) image: String,
-    /// What would have been made; `None` if there was no such artifact.
-    pub(super) old: Option<ImagePreview>,
-    /// What would be made; `None` if there is no such artifact any more.
-    pub(super) new: Option<ImagePreview>,
-}
-
-/// What is to be said of an artifact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Difference {
-    Unchanged,
-    Changed,
-    Added,
-    Removed,
-    Unknown,
-    Failed,
-}
-
-/// One state of a project. Its files are there as long as it is.
+/// One state of a project.
 struct Side {
     project: Project,
-    /// The time of the commit, if it is one.
-    commit: Option<GitFacts>,
-    _files: Option<TempDir>,
+    /// The files of the commit, if it is one; they are there as long as this is.
+    commit: Option<CommitFiles>,
 }
 
 pub(crate) fn diff_artifacts(asked: &ArtifactDiff, app: &App) -> CommandResult {
@@ -80,60 +59,26 @@ pub(crate) fn diff_artifacts(asked: &ArtifactDiff, app: &App) -> CommandResult {
         has(&new) || old.as_ref().is_some_and(has)
     };
     if let Some(name) = asked.names.iter().find(|name| !is_known(name)) {
-        return Err(new.project.no_artifact(name));
+        return Err(new
+            .project
+            .no_artifact(&new.project.ship.unknown_artifact(name)));
     }
     let before = match &old {
         Some(old) => previews(old, &asked.names, &store, app)?,
         None => BTreeMap::new(),
     };
     let after = previews(&new, &asked.names, &store, app)?;
-    let compared = compare(old.as_ref(), &new, before, after);
+    let old = old.as_ref().map(|side| &side.project.ship);
+    let compared = compare_artifacts(old, &new.project.ship, before, after);
     print(&title, &compared, asked.format, printer)?;
     let differences = || compared.iter().map(ComparedArtifact::difference);
-    Ok(if differences().any(|it| it == Difference::Failed) {
+    Ok(if differences().any(|it| it == ImageDifference::Failed) {
         ExitStatus::Failure
-    } else if differences().any(|it| it != Difference::Unchanged) {
+    } else if differences().any(|it| it != ImageDifference::Unchanged) {
         ExitStatus::Findings
     } else {
         ExitStatus::Clean
     })
-}
-
-impl ComparedArtifact {
-    pub(super) fn difference(&self) -> Difference {
-        use ImagePreview::{Failed, Known, Unknown};
-        match (&self.old, &self.new) {
-            (Some(Failed(_)), _) | (_, Some(Failed(_))) => Difference::Failed,
-            (None, _) => Difference::Added,
-            (_, None) => Difference::Removed,
-            (Some(Unknown { .. }), _) | (_, Some(Unknown { .. })) => Difference::Unknown,
-            (Some(Known(old)), Some(Known(new))) if old == new => Difference::Unchanged,
-            (Some(Known(_)), Some(Known(_))) => Difference::Changed,
-        }
-    }
-}
-
-/// Both sides in the order of the new document; what is gone comes last.
-fn compare(
-    old: Option<&Side>,
-    new: &Side,
-    mut before: BTreeMap<String, ImagePreview>,
-    mut after: BTreeMap<String, ImagePreview>,
-) -> Vec<ComparedArtifact> {
-    let mut compared = Vec::new();
-    let sides = std::iter::once(new).chain(old);
-    for artifact in sides.flat_map(|side| &side.project.ship.artifacts) {
-        let (old, new) = (before.remove(&artifact.name), after.remove(&artifact.name));
-        if old.is_some() || new.is_some() {
-            compared.push(ComparedArtifact {
-                name: artifact.name.clone(),
-                image: artifact.image.clone(),
-                old,
-                new,
-            });
-        }
-    }
-    compared
 }
 
 /// The sides by name, what was (nothing if the document was not there), and what is to be.
@@ -177,7 +122,6 @@ impl Side {
         Self {
             project,
             commit: None,
-            _files: None,
         }
     }
 
@@ -189,20 +133,8 @@ impl Side {
         here: &Project,
         app: &App,
     ) -> Result<Option<Self>, CommandError> {
-        let files = tempfile::tempdir().map_err(CommandError::user)?;
-        let directory =
-            Utf8Path::from_path(files.path()).and_then(|it| it.canonicalize_utf8().ok());
-        let directory = directory.ok_or_else(|| {
-            CommandError::usage("the directory for temporary files is not UTF-8")
-                .hint("TMPDIR names another one")
-        })?;
-        let tree = directory.join("tree");
-        let index = directory.join("index");
-        git(top, &index, &["read-tree", commit])?;
-        // As a clone would have them: line ends and filters that git is told of count.
-        let prefix = format!("--prefix={tree}/");
-        git(top, &index, &["checkout-index", "--all", &prefix])?;
-        let file = tree.join(document);
+        let files = CommitFiles::check_out(top, commit).map_err(unreadable)?;
+        let file = files.tree().join(document);
         let Ok(text) = std::fs::read_to_string(&file) else {
             return Ok(None);
         };
@@ -210,43 +142,28 @@ impl Side {
         let variable = |name: &str| here.env.get(name).cloned();
         let ship = Ship::read_adjusted(&text, &variable, &here.asked)
             .map_err(|error| refused(&error, &shown, &text, &app.printer))?;
-        let committed = git(top, &index, &["show", "-s", "--format=%ct", commit])?;
-        let facts = GitFacts {
-            address: None,
-            revision: commit.to_owned(),
-            committed: committed.trim().parse().unwrap_or(0),
-            is_clean: true,
-        };
         Ok(Some(Self {
             project: Project {
                 ship,
                 file: shown,
                 text,
-                directory: file.parent().unwrap_or(&tree).to_owned(),
+                directory: file.parent().unwrap_or(files.tree()).to_owned(),
                 env: Arc::clone(&here.env),
                 asked: here.asked.clone(),
             },
-            commit: Some(facts),
-            _files: Some(files),
+            commit: Some(files),
         }))
     }
 }
 
-/// Asks git, with an index of its own: that of the repository is not touched.
-fn git(top: &Utf8Path, index: &Utf8Path, args: &[&str]) -> Result<String, CommandError> {
-    let failed = |why: String| CommandError::usage(format!("cannot read the commit: {why}"));
-    let answer = Command::new("git")
-        .args(args)
-        .current_dir(top)
-        .env("GIT_INDEX_FILE", index)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| failed(format!("`git` cannot be started: {error}")))?;
-    if !answer.status.success() {
-        let words = String::from_utf8_lossy(&answer.stderr);
-        return Err(failed(words.trim().to_owned()));
+fn unreadable(error: CommitError) -> CommandError {
+    match error {
+        CommitError::Directory(error) => CommandError::user(error),
+        CommitError::NotUtf8 => {
+            CommandError::usage(error.to_string()).hint("TMPDIR names another one")
+        }
+        CommitError::Git(_) => CommandError::usage(error.to_string()),
     }
-    Ok(String::from_utf8_lossy(&answer.stdout).into_owned())
 }
 
 /// The images that a build of one side would make.
@@ -267,7 +184,7 @@ fn previews(
     let bases = BasePins::load(&project.directory)?.images(&registry, false);
     let mut setup: BuildSetup = project.setup(Arc::clone(store), run.clone(), Arc::new(bases), 1);
     if let Some(commit) = &side.commit {
-        setup.git = Arc::new(OnceLock::from(Some(commit.clone())));
+        setup.git = Arc::new(OnceLock::from(Some(commit.facts().clone())));
     }
     let shown = ShownRun {
         journal,

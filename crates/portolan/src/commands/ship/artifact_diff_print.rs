@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 
 use portolan_object::API_VERSION;
-use portolan_ship::ImagePreview;
+use portolan_ship::{ComparedArtifact, ImageDifference, ImagePreview};
 use serde_json::{Value, json};
 
-use super::artifact_diff::{ComparedArtifact, Difference};
 use crate::error::CommandError;
 use crate::printer::Printer;
 
@@ -36,17 +35,17 @@ pub(super) fn print(
 
 fn text(title: &str, compared: &[ComparedArtifact]) -> String {
     let mut answer = format!("{title}\n");
-    let is_told = |it: &&ComparedArtifact| it.difference() != Difference::Unchanged;
+    let is_told = |it: &&ComparedArtifact| it.difference() != ImageDifference::Unchanged;
     let told: Vec<&ComparedArtifact> = compared.iter().filter(is_told).collect();
     let width = told.iter().map(|it| it.name.len()).max().unwrap_or(0);
     for artifact in &told {
         let mark = match artifact.difference() {
-            Difference::Unchanged => ' ',
-            Difference::Changed => '~',
-            Difference::Added => '+',
-            Difference::Removed => '-',
-            Difference::Unknown => '?',
-            Difference::Failed => '✗',
+            ImageDifference::Unchanged => ' ',
+            ImageDifference::Changed => '~',
+            ImageDifference::Added => '+',
+            ImageDifference::Removed => '-',
+            ImageDifference::Unknown => '?',
+            ImageDifference::Failed => '✗',
         };
         let name = &artifact.name;
         let _ = writeln!(answer, "{mark} {name:width$}  {}", words(artifact));
@@ -85,18 +84,18 @@ fn json_text(title: &str, compared: &[ComparedArtifact]) -> String {
     let artifacts = compared.iter().map(|artifact| {
         let difference = artifact.difference();
         let status = match difference {
-            Difference::Unchanged => "unchanged",
-            Difference::Changed => "changed",
-            Difference::Added => "added",
-            Difference::Removed => "removed",
-            Difference::Unknown => "unknown",
-            Difference::Failed => "failed",
+            ImageDifference::Unchanged => "unchanged",
+            ImageDifference::Changed => "changed",
+            ImageDifference::Added => "added",
+            ImageDifference::Removed => "removed",
+            ImageDifference::Unknown => "unknown",
+            ImageDifference::Failed => "failed",
         };
         let mut value = json!({
             "name": artifact.name, "image": artifact.image, "status": status,
             "old": side(&artifact.old), "new": side(&artifact.new),
         });
-        let known = [Difference::Unchanged, Difference::Changed];
+        let known = [ImageDifference::Unchanged, ImageDifference::Changed];
         if !known.contains(&difference) {
             value["message"] = words(artifact).into();
         }
@@ -111,7 +110,7 @@ fn json_text(title: &str, compared: &[ComparedArtifact]) -> String {
 
 fn markdown(title: &str, compared: &[ComparedArtifact]) -> String {
     let mut answer = format!("**{title}**\n\n");
-    let is_told = |it: &&ComparedArtifact| it.difference() != Difference::Unchanged;
+    let is_told = |it: &&ComparedArtifact| it.difference() != ImageDifference::Unchanged;
     let told: Vec<&ComparedArtifact> = compared.iter().filter(is_told).collect();
     if told.is_empty() {
         answer.push_str("A build would make the same images.\n");

@@ -3,7 +3,7 @@
 use portolan_object::API_VERSION;
 use portolan_ship::EffectiveValue;
 
-use super::project::{NamespaceArgs, Place, ProjectArgs};
+use super::project_args::{NamespaceArgs, Place, ProjectArgs};
 use crate::commands::CommandResult;
 use crate::exit::ExitStatus;
 use crate::printer::Printer;

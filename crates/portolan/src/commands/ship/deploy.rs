@@ -10,12 +10,13 @@ use portolan_ship::{
 };
 
 use super::announce::Announcer;
-use super::build::BuildOptions;
+use super::build_options::BuildOptions;
 use super::deploy_print::{deleted_json, deleted_text, deployed_json, deployed_text};
 use super::dry_run::{known_images, plan_artifacts, print_plan};
 use super::images::read_images;
 use super::output_args::{Format, OutputArgs};
-use super::project::{ArtifactArgs, Project, ProjectArgs};
+use super::project::Project;
+use super::project_args::{ArtifactArgs, ProjectArgs};
 use super::render::selected;
 use super::target_args::TargetArgs;
 use crate::app::App;

@@ -9,12 +9,12 @@ use portolan_ship::{
 };
 use tokio::runtime::Runtime;
 
-use super::build::BuildOptions;
+use super::build_options::BuildOptions;
 use super::dev_flux::resume_former;
 use super::dev_loop::Dev;
 use super::dev_print::{DevPrinter, print_events};
 use super::output_args::OutputArgs;
-use super::project::{ArtifactArgs, ProjectArgs};
+use super::project_args::{ArtifactArgs, ProjectArgs};
 use super::serving::stop_token;
 use super::target_args::TargetArgs;
 use crate::app::App;

@@ -1,6 +1,5 @@
 //! The loop of `portolan dev`: what a saved file or a client asks for is done, then the next one is waited for.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
@@ -92,13 +91,7 @@ impl Dev<'_> {
             return Ok(());
         }
         let changes = self.pending.clone();
-        let mut dirty = self.state.dirty(&changes);
-        if !stages.build {
-            dirty.artifacts.clear();
-        }
-        if !stages.sync {
-            dirty.files.clear();
-        }
+        let dirty = self.state.dirty(&changes).for_stages(stages);
         if stages.build && stages.sync {
             self.pending = FileChanges::default();
         }
@@ -118,26 +111,17 @@ impl Dev<'_> {
             return Ok(());
         };
         let deployed = all_artifacts(&steps);
-        let mut names: BTreeSet<String> = if dirty.document && stages.build {
-            deployed.clone()
-        } else {
-            std::mem::take(&mut dirty.artifacts)
-        };
         let is_stale = stages.deploy && !self.state.stale_steps(&steps).is_empty();
-        if names.is_disjoint(&deployed) && dirty.files.is_empty() && !is_stale {
+        if dirty.is_idle(&deployed, stages) && !is_stale {
             return Ok(());
         }
         if !changes.paths.is_empty() || changes.is_partial {
             self.print.changed(&changes, &self.project.directory)?;
         }
-        names.extend(
-            self.runtime
-                .block_on(self.session.sync(&self.state, &dirty)),
-        );
-        if !stages.build {
-            names.clear();
-        }
-        let names: BTreeSet<String> = names.intersection(&deployed).cloned().collect();
+        let uncopied = self
+            .runtime
+            .block_on(self.session.sync(&self.state, &dirty));
+        let names = dirty.to_build(uncopied, &deployed, stages);
         if names.is_empty() && !is_stale {
             return Ok(());
         }

@@ -139,9 +139,11 @@ impl<'a> DevPrinter<'a> {
             let from = Tone::Name.paint(&format!("[{pod} {container}]"), styled);
             return self.printer.data(format!("{from} {line}\n"));
         }
-        match text(event) {
-            Said::News(text) => self.printer.say_unless_quiet(&text),
-            Said::Trouble(text) => self.printer.warning(&text),
+        let text = event.text();
+        if event.is_trouble() {
+            self.printer.warning(&text);
+        } else {
+            self.printer.say_unless_quiet(&text);
         }
         Ok(())
     }
@@ -150,59 +152,6 @@ impl<'a> DevPrinter<'a> {
     fn json(&self, kind: &str, mut value: serde_json::Value) -> Result<(), CommandError> {
         value["type"] = kind.into();
         self.printer.data(format!("{value}\n"))
-    }
-}
-
-enum Said {
-    News(String),
-    Trouble(String),
-}
-
-fn text(event: &DevEvent) -> Said {
-    match event {
-        DevEvent::Log { line, .. } => Said::News(line.clone()),
-        DevEvent::Polling { why } => Said::Trouble(format!(
-            "the system does not tell of saved files, they are looked at every second: {why}"
-        )),
-        DevEvent::Changed { files, count } => {
-            let more = count.saturating_sub(files.len());
-            Said::News(match (files.as_slice(), more) {
-                ([], _) => "many files were saved".to_owned(),
-                (files, 0) => format!("saved {}", files.join(", ")),
-                (files, more) => format!("saved {} and {more} more", files.join(", ")),
-            })
-        }
-        DevEvent::LogTrouble {
-            pod,
-            container,
-            why,
-        } => Said::Trouble(format!("log of `{container}` in the pod `{pod}`: {why}")),
-        DevEvent::Forwarding {
-            resource,
-            port,
-            address,
-        } => Said::News(format!("forwarding {address} to port {port} of {resource}")),
-        DevEvent::ForwardedTo { resource, pod } => {
-            Said::News(format!("connections to {resource} lead to the pod {pod}"))
-        }
-        DevEvent::ForwardTrouble { resource, why } => {
-            Said::Trouble(format!("forwarding {resource}: {why}"))
-        }
-        DevEvent::Synced {
-            artifact,
-            pod,
-            copied,
-            removed,
-        } => Said::News(format!(
-            "{artifact}: {} copied to the pod {pod}, {removed} removed",
-            portolan_object::counted(*copied, "file")
-        )),
-        DevEvent::SyncTrouble { artifact, pod, why } => Said::Trouble(match pod.as_str() {
-            "" => format!("cannot copy files of `{artifact}`, it is built instead: {why}"),
-            pod => format!(
-                "cannot copy files of `{artifact}` into the pod `{pod}`, it is built instead: {why}"
-            ),
-        }),
     }
 }
 

@@ -8,7 +8,7 @@ use portolan_object::{API_VERSION, counted};
 use portolan_ship::{ArtifactPlan, StepResult, StepStatus, finish_plans, plan_explain};
 use serde_json::{Value, json};
 
-use super::build::BuildOptions;
+use super::build_options::BuildOptions;
 use super::deploy_print::object_line;
 use super::output_args::Format;
 use super::project::Project;

@@ -8,8 +8,9 @@ use portolan_object::{API_VERSION, counted};
 use portolan_ship::{ArtifactExplanation, finish_explain, plan_explain};
 
 use super::output_args::{Format, OutputArgs};
-use super::project::{ProjectArgs, StoreArgs, begin};
+use super::project_args::ProjectArgs;
 use super::registry_args::{BasePins, RegistryArgs};
+use super::store_args::{StoreArgs, begin};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;
@@ -47,7 +48,7 @@ pub(crate) fn explain(args: &ExplainArgs, app: &App) -> CommandResult {
     let printer = &app.printer;
     let project = args.project.read("explain", printer)?;
     if project.ship.artifact(&args.artifact).is_none() {
-        return Err(project.no_artifact(&args.artifact));
+        return Err(project.no_artifact(&project.ship.unknown_artifact(&args.artifact)));
     }
     let store = args.store.open(&project)?;
     let (run, journal) = begin(&store)?;

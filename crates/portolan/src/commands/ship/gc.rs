@@ -7,7 +7,7 @@ use portolan_object::{API_VERSION, counted};
 use portolan_ship::ShipRun;
 
 use super::output_args::{Format, OutputArgs};
-use super::project::StoreArgs;
+use super::store_args::StoreArgs;
 use crate::commands::CommandResult;
 use crate::commands::cache::{age, shown_size};
 use crate::error::CommandError;

@@ -8,9 +8,10 @@ use portolan_ship::{
     BuildResult, RenderedStep, manifests_yaml, render as render_steps, select_steps, unnamed,
 };
 
-use super::build::BuildOptions;
+use super::build_options::BuildOptions;
 use super::images::read_images;
-use super::project::{ArtifactArgs, NamespaceArgs, Place, Project, ProjectArgs};
+use super::project::Project;
+use super::project_args::{ArtifactArgs, NamespaceArgs, Place, ProjectArgs};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;

@@ -8,12 +8,13 @@ use portolan_ship::{
 };
 
 use super::announce::Announcer;
-use super::build::BuildOptions;
+use super::build_options::BuildOptions;
 use super::checks_print::checks_text;
 use super::deploy_print::{deployed_json, deployed_text};
 use super::dry_run::{known_images, plan_artifacts, print_plan};
 use super::output_args::{Format, OutputArgs};
-use super::project::{ArtifactArgs, Project, ProjectArgs};
+use super::project::Project;
+use super::project_args::{ArtifactArgs, ProjectArgs};
 use super::render::{all_artifacts, selected};
 use super::target_args::TargetArgs;
 use crate::app::App;

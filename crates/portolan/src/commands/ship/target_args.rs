@@ -7,7 +7,7 @@ use portolan_cluster::kube::config::Kubeconfig;
 use portolan_cluster::{Access, Cluster};
 use portolan_ship::{Ship, choose_context};
 
-use super::project::{NamespaceArgs, Place};
+use super::project_args::{NamespaceArgs, Place};
 use crate::error::CommandError;
 
 /// Which cluster.

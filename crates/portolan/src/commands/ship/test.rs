@@ -4,11 +4,11 @@ use portolan_object::API_VERSION;
 use portolan_ship::{finish_tests, plan_tests, tested};
 use serde_json::json;
 
-use super::build::BuildOptions;
+use super::build_options::BuildOptions;
 use super::build_print::failures_text;
 use super::checks_print::checks_text;
 use super::output_args::{Format, OutputArgs};
-use super::project::{ArtifactArgs, ProjectArgs};
+use super::project_args::{ArtifactArgs, ProjectArgs};
 use crate::app::App;
 use crate::commands::CommandResult;
 use crate::error::CommandError;

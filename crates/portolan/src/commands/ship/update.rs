@@ -4,7 +4,7 @@ use portolan_object::API_VERSION;
 use portolan_ship::base_names;
 
 use super::output_args::{Format, OutputArgs};
-use super::project::ProjectArgs;
+use super::project_args::ProjectArgs;
 use super::registry_args::{BasePins, RegistryArgs};
 use crate::app::App;
 use crate::commands::CommandResult;

@@ -6,10 +6,10 @@ use portolan_object::API_VERSION;
 use portolan_ship::{CheckResult, VerifySetup, finish_verify, needs_cluster, plan_verify};
 use serde_json::json;
 
-use super::build::BuildOptions;
+use super::build_options::BuildOptions;
 use super::checks_print::checks_text;
 use super::output_args::{Format, OutputArgs};
-use super::project::ProjectArgs;
+use super::project_args::ProjectArgs;
 use super::target_args::TargetArgs;
 use crate::app::App;
 use crate::commands::CommandResult;
