@@ -1,16 +1,18 @@
-//! A single server as a process of its own: killed under load at any moment, and looked at while it writes files.
+//! A single server as a process of its own: killed under load at any moment, looked at while it writes files, and filled with
+//! objects.
 #![expect(clippy::panic, reason = "helpers of tests")]
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use portolan_listen::{ListenConfig, TlsSource};
-use portolan_server::{ApiServer, FleetClient, FleetError, FleetMethod, ServerOptions};
-use portolan_store::{Embedded, EmbeddedOptions, STORE_FILE, Store};
+use portolan_server::{
+    ApiServer, DataDirectory, FleetClient, FleetError, FleetMethod, ServerOptions, ServerStore,
+};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -22,6 +24,12 @@ const KILLS: usize = 5;
 const LONG_KILLS: usize = 500;
 const WRITERS: usize = 4;
 const COLLECTION: &str = "/api/v1alpha/namespaces/default/variables";
+/// Objects of the guard of memory, and how many are created at the same time.
+const OBJECTS: usize = 10_000;
+const FILLERS: usize = 64;
+/// What these may take beside what an empty server does: their bytes, the pages of the store that are kept in memory, and
+/// the history that watches resume in.
+const MOST_BYTES_OF_MANY: usize = 80 << 20;
 /// For a state to come on a machine that is busy with other things.
 const SOON: Duration = Duration::from_mins(2);
 
@@ -102,21 +110,22 @@ fn server_process() {
     });
     Runtime::new().expect("a runtime").block_on(async {
         let directory = PathBuf::from(directory);
-        let engine = Embedded::open(&directory.join(STORE_FILE), EmbeddedOptions::default());
-        let store = Store::new(Arc::new(engine.expect("a store")));
+        let files = DataDirectory::open(&directory).expect("a directory");
+        let store = ServerStore::open(&files, None).expect("a store");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let started = ApiServer::start(store, ServerOptions::new(&directory)).await;
+        let started = ApiServer::start(store.store(), ServerOptions::new(&directory)).await;
         let (server, _) = started.unwrap_or_else(|error| panic!("{error}"));
+        let names = ["127.0.0.1", "localhost"].map(str::to_owned).to_vec();
         let config = ListenConfig {
             tls: Some(TlsSource::OwnAuthority {
                 directory,
-                names: vec!["127.0.0.1".to_owned()],
+                names: names.clone(),
             }),
             readiness: server.readiness(),
             ..ListenConfig::default()
         };
-        let router = server.router(vec!["127.0.0.1".to_owned()]);
+        let router = server.router(names);
         let cancelled = CancellationToken::new();
         let served = portolan_listen::serve(listener, router, config, cancelled.clone());
         println!("port {port}");
@@ -211,6 +220,86 @@ fn a_killed_server_has_everything_that_it_answered() {
         times[times.len() / 2].as_secs_f64(),
         times[times.len() - 1].as_secs_f64(),
         numbers.iter().sum::<u64>()
+    );
+}
+
+/// Creates objects of 1 KiB, many at a time.
+async fn fill(client: &FleetClient, objects: usize) {
+    let config = json!({
+        "apiVersion": "v1alpha", "kind": "Config", "metadata": {"name": "server"},
+        "spec": {"limits": {"requestsPerSecond": 100_000, "requestBurst": 100_000}},
+    });
+    let (path, config) = ("/api/v1alpha/configs", config.to_string());
+    let created = client.request(FleetMethod::Post, path, &[], Some(&config));
+    created.await.expect("a config");
+    let next = Arc::new(AtomicUsize::new(0));
+    let tasks = (0..FILLERS).map(|_| {
+        let (client, next) = (client.clone(), Arc::clone(&next));
+        tokio::spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::SeqCst);
+                if number >= objects {
+                    return;
+                }
+                let mut object = variable(&format!("filled-{number}"), 0);
+                object["spec"]["values"]["number"] = "x".repeat(1024).into();
+                let body = object.to_string();
+                let create = || client.request(FleetMethod::Post, COLLECTION, &[], Some(&body));
+                // The first of them may come before the limits of the Config count.
+                while let Err(error) = create().await {
+                    assert!(
+                        matches!(error, FleetError::Refused { status: 429, .. }),
+                        "{error}"
+                    );
+                    tokio::task::yield_now().await;
+                }
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.expect("no panic");
+    }
+}
+
+/// The bytes that a process has in memory.
+fn resident(process: u32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    kib.expect("a size") << 10
+}
+
+/// 100,000 objects must fit into 300 MB together with the program, the store and the audit log; `bench/store.sh` measures
+/// that many.
+#[test]
+fn a_server_with_many_objects_stays_small() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let runtime = Runtime::new().expect("a runtime");
+    let server = Server::start(directory.path(), &[], &runtime);
+    let empty = resident(server.process.id());
+    runtime.block_on(fill(&server.client, OBJECTS));
+    let filled = resident(server.process.id());
+    drop(server);
+    let server = Server::start(directory.path(), &[], &runtime);
+    let page = [("limit", "500")];
+    let listed = server
+        .client
+        .request(FleetMethod::Get, COLLECTION, &page, None);
+    let listed = runtime.block_on(listed).expect("a page");
+    assert_eq!(listed["items"].as_array().map(Vec::len), Some(500));
+    let started = resident(server.process.id());
+    let mb = |bytes: usize| bytes >> 20;
+    eprintln!(
+        "  memory: {} MB empty, {} MB after {OBJECTS} objects of 1 KiB were created, {} MB when started with them",
+        mb(empty),
+        mb(filled),
+        mb(started)
+    );
+    let most = MOST_BYTES_OF_MANY;
+    assert!(filled <= empty + most, "{filled} bytes, {empty} when empty");
+    assert!(
+        started <= empty + most,
+        "{started} bytes, {empty} when empty"
     );
 }
 
