@@ -44,17 +44,22 @@ clients="$programs/examples/server_bench"
 "$clients" rates $port "$work/server" "$server"
 "$clients" streams $port "$work/server" 100 10000
 "$clients" streams $port "$work/server" 2000 2000
-"$clients" fill $port "$work/server" 100000
+"$clients" fill $port "$work/server" "$server" 100000
 kill -9 "$server"; wait "$server" 2>/dev/null || true
 start_server
 "$clients" page $port "$work/server" "$server"
 kill -9 "$server"; wait "$server" 2>/dev/null || true
 server=""
 
-testbed/etcd/build 3.7 "$work"
+# `./test` keeps the same build of etcd.
+etcd_program="${PORTOLAN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/portolan}/tools/etcd-3.7/etcd"
+if [ ! -x "$etcd_program" ]; then
+  testbed/etcd/build 3.7 "$work"
+  etcd_program="$work/etcd"
+fi
 (cd bench/etcd-client && go build -o "$work/etcd-client" .)
 url=http://127.0.0.1:23791
-"$work/etcd" --data-dir="$work/data" --listen-client-urls=$url --advertise-client-urls=$url \
+"$etcd_program" --data-dir="$work/data" --listen-client-urls=$url --advertise-client-urls=$url \
   --listen-peer-urls=http://127.0.0.1:23801 --initial-advertise-peer-urls=http://127.0.0.1:23801 \
   --initial-cluster=default=http://127.0.0.1:23801 --log-level=error & etcd=$!
 until curl -sf "$url/health" > /dev/null; do sleep 0.1; done
@@ -64,6 +69,7 @@ for _ in 1 2 3 4 5; do
 done
 median() { sort -n "$1" | sed -n 3p; }
 awk -v ours="$(median "$work/ours")" -v peer="$(median "$work/peer")" 'BEGIN {
-  printf "| etcd 3.7: writes of 256 B, 64 writers | %d/s | %d/s (etcd client for Go) | %.2f | ≥ 0.80 |\n", ours, peer, ours / peer
+  bar = ours / peer >= 0.8 ? "≥ 0.80" : "≥ 0.80: **missed**"
+  printf "| etcd 3.7: writes of 256 B, 64 writers | %d/s | %d/s (etcd client for Go) | %.2f | %s |\n", ours, peer, ours / peer, bar
 }'
 echo "load $(cut -d' ' -f1 /proc/loadavg) after the run"
