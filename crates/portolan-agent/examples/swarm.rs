@@ -1,7 +1,7 @@
 //! Many agents in one process, each with its own stream, journal and root directory: the other side of `bench/fleet.sh`.
 //!
-//! `swarm SERVER PIN PROGRAM DIRECTORY NODES` reads a join token from standard input, connects so many nodes, prints
-//! `connected in SECONDS`, and ends when it is terminated.
+//! `swarm SERVER PIN PROGRAM DIRECTORY FIRST NODES` reads a join token from standard input, connects so many nodes from number
+//! FIRST on, prints `connected in SECONDS`, and ends when it is terminated.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -10,6 +10,7 @@
 
 use std::error::Error;
 use std::io::Read;
+use std::ops::Range;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -24,13 +25,13 @@ const AT_ONCE: usize = 64;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let [server, pin, program, directory, nodes] = words[..] else {
+    let [server, pin, program, directory, first, nodes] = words[..] else {
         eprintln!("the head of this program's source says what it takes");
         return ExitCode::from(2);
     };
     let connected = fleet(server, pin, program)
-        .and_then(|fleet| Ok((fleet, nodes.parse()?)))
-        .and_then(|(fleet, nodes)| connect(&fleet, directory, nodes));
+        .and_then(|fleet| Ok((fleet, first.parse::<usize>()?, nodes.parse::<usize>()?)))
+        .and_then(|(fleet, first, nodes)| connect(&fleet, directory, first..first + nodes));
     match connected {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -52,12 +53,16 @@ fn fleet(server: &str, pin: &str, program: &str) -> Result<RootedFleet, Box<dyn 
 }
 
 #[tokio::main]
-async fn connect(fleet: &RootedFleet, directory: &str, nodes: usize) -> Result<(), Box<dyn Error>> {
+async fn connect(
+    fleet: &RootedFleet,
+    directory: &str,
+    nodes: Range<usize>,
+) -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
     let (told, mut connected) = mpsc::unbounded_channel();
     let mut agents = JoinSet::new();
     let mut waiting = 0;
-    for number in 0..nodes {
+    for number in nodes {
         let node = RootedNode {
             name: format!("swarm-{number}"),
             directory: format!("{directory}/swarm-{number}").into(),
