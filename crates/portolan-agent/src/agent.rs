@@ -49,6 +49,9 @@ pub struct AgentOptions {
     pub program: Utf8PathBuf,
     /// Whether it takes single commands that somebody gives to a server. Everybody with the right to do so is root here.
     pub allows_exec: bool,
+    /// Whether a `reboot` step below another root directory changes the boot id there, and ends the agent as if its program had
+    /// been replaced. Without it, such a step is refused.
+    pub fakes_boot: bool,
     /// Whether the agent ends when another program takes that one's place, so that it can be started anew.
     pub ends_when_replaced: bool,
     /// The UDP address at which the agent talks to other agents; `None` if it does not. If it is the unspecified one, others
@@ -143,6 +146,9 @@ impl Agent {
         )?;
         if self.options.allows_exec {
             settings.allow_exec();
+        }
+        if self.options.fakes_boot {
+            settings.fake_boot();
         }
         let settings = Arc::new(settings);
         let date = Arc::clone(&self.options.date);

@@ -186,6 +186,39 @@ impl AgentData {
         }
     }
 
+    /// Puts damaged journals aside, so that books of which nobody knows what was begun are run again. Gives the files that
+    /// they became.
+    ///
+    /// # Errors
+    /// When a journal cannot be read or renamed.
+    pub fn acknowledge_damage(&self) -> Result<Vec<Utf8PathBuf>, DataError> {
+        let directory = self.journals()?;
+        let failed = |path: &Utf8Path| {
+            let path = path.to_owned();
+            move |source| DataError::File { path, source }
+        };
+        let mut aside = Vec::new();
+        for entry in directory.read_dir_utf8().map_err(failed(&directory))? {
+            let path = entry.map_err(failed(&directory))?.into_path();
+            if path.extension() != Some("journal") {
+                continue;
+            }
+            let bytes = std::fs::read(&path).map_err(failed(&path))?;
+            if portolan_fleet::read_journal(&bytes).is_ok() {
+                continue;
+            }
+            let free = (1_u32..)
+                .map(|number| Utf8PathBuf::from(format!("{path}.damaged-{number}")))
+                .find(|name| !name.exists());
+            if let Some(name) = free {
+                std::fs::rename(&path, &name).map_err(failed(&path))?;
+                aside.push(name);
+            }
+        }
+        aside.sort();
+        Ok(aside)
+    }
+
     /// The highest epoch of each run.
     ///
     /// # Errors

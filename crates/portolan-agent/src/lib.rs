@@ -10,6 +10,7 @@ mod failpoint;
 
 mod shim;
 
+mod core_dump;
 mod data;
 mod epochs;
 mod lease;
@@ -37,6 +38,7 @@ pub use agent::{Agent, AgentEnd, AgentError, AgentNotice, AgentOptions};
 pub use beacons::{BeaconNotice, BeaconSpool};
 pub use bootstrap::{Bootstrap, BootstrapError, BootstrappedHost, SshTarget};
 pub use connection::ConnectError;
+pub use core_dump::forbid_core_dumps;
 pub use data::{AgentData, DataError, NodeIdentity};
 pub use epochs::{EpochError, Epochs, RunEpoch};
 pub use failpoint::failpoint;

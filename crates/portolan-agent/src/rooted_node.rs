@@ -81,6 +81,7 @@ impl RootedNode {
             root: Arc::new(Root::other(&root)?),
             program: fleet.program.clone(),
             allows_exec: false,
+            fakes_boot: false,
             ends_when_replaced: false,
             gossip: Some((Ipv4Addr::LOCALHOST, 0).into()),
             clock: Arc::new(BootClock),

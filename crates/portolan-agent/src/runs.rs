@@ -71,6 +71,10 @@ pub(crate) struct RunSettings {
     pub(crate) jobs: Jobs,
     /// Whether single commands are taken.
     allows_exec: AtomicBool,
+    /// Whether a `reboot` step changes the boot id below the root directory and starts the agent anew.
+    fakes_boot: AtomicBool,
+    /// Whether such a step was taken.
+    has_rebooted: AtomicBool,
     /// The files of books.
     pub(crate) files: Arc<FileStore>,
     lock: SharedLock,
@@ -149,6 +153,8 @@ impl RunSettings {
             journals,
             jobs,
             allows_exec: AtomicBool::new(false),
+            fakes_boot: AtomicBool::new(false),
+            has_rebooted: AtomicBool::new(false),
             files,
             lock: SharedLock::default(),
             shares: Arc::clone(shares),
@@ -169,6 +175,11 @@ impl RunSettings {
     /// Takes single commands, too.
     pub(crate) fn allow_exec(&self) {
         self.allows_exec.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes `reboot` steps below another root directory: they start the agent anew.
+    pub(crate) fn fake_boot(&self) {
+        self.fakes_boot.store(true, Ordering::Relaxed);
     }
 }
 
@@ -191,6 +202,11 @@ impl NodeRuns {
             session: rand::random(),
             facts: None,
         })
+    }
+
+    /// Whether the agent has to start anew because a step would have restarted the machine.
+    pub(crate) fn has_rebooted(&self) -> bool {
+        self.settings.has_rebooted.load(Ordering::Relaxed)
     }
 
     /// Tells what the machine is, a while after the agent has connected and then now and then. Many agents that came at the

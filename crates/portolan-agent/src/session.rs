@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
                 }
                 () = &mut renewal => return Ended::RenewalDue,
                 _ = ticks.tick() => {
-                    if program.is_replaced() {
+                    if program.is_replaced() || runs.has_rebooted() {
                         return Ended::Replaced;
                     }
                     if !self.ask_for_lease().await {

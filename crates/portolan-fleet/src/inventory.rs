@@ -12,6 +12,7 @@ mod host_range;
 mod literal;
 mod precedence;
 mod read;
+mod variable_file;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,7 @@ use serde_json::{Map, Value, json};
 use crate::fault::BookFault;
 use precedence::Precedence;
 use read::is_template;
+pub use variable_file::VariableFile;
 
 /// Values by their names.
 type Variables = BTreeMap<String, Value>;
@@ -30,6 +32,8 @@ type Variables = BTreeMap<String, Value>;
 pub struct AnsibleInventory {
     hosts: BTreeMap<String, Variables>,
     groups: BTreeMap<String, InventoryGroup>,
+    /// What of the files beside it was not taken.
+    remarks: Vec<String>,
 }
 
 /// A group of an inventory.
@@ -76,7 +80,7 @@ impl AnsibleInventory {
     /// # Errors
     /// When two hosts or groups would have the same name.
     pub fn import(&self, namespace: &str) -> Result<ImportedInventory, SameName> {
-        let mut remarks = Vec::new();
+        let mut remarks = self.remarks.clone();
         let nodes = names("host", self.hosts.keys(), &mut remarks)?;
         let is_built_in = |group: &&String| ["all", "ungrouped"].contains(&group.as_str());
         let own_groups = self.groups.keys().filter(|group| !is_built_in(group));

@@ -69,7 +69,7 @@ pub use fleet_run::{
 };
 pub use git_includes::{GitIncludes, IncludePolicy, MAX_REPOSITORIES};
 pub use input::{InputFault, bind_inputs};
-pub use inventory::{AnsibleInventory, ExpectedNode, ImportedInventory, SameName};
+pub use inventory::{AnsibleInventory, ExpectedNode, ImportedInventory, SameName, VariableFile};
 pub use journal::{
     JournalEntry, JournalError, JournalState, MAX_JOURNAL_BYTES, MAX_RECORD_BYTES, Progress,
     ReadJournal, StepJournal, StepKey, read_journal,

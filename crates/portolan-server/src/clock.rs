@@ -42,6 +42,13 @@ impl TimeSource for ManualTime {
     }
 }
 
+/// A time with microseconds, always as many digits: texts are in the order of times.
+pub(crate) fn rfc3339_micros(time: Duration) -> String {
+    let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    let stamp = jiff::Timestamp::from_microsecond(micros).unwrap_or(jiff::Timestamp::MAX);
+    format!("{stamp:.6}")
+}
+
 /// A time as RFC 3339 text in UTC, in whole seconds.
 pub(crate) fn rfc3339(time: Duration) -> String {
     let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);

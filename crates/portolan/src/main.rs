@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         .nth(1)
         .is_some_and(|first| first == portolan_agent::SHIM)
     {
+        portolan_agent::forbid_core_dumps();
         let arguments: Vec<String> = std::env::args().skip(2).collect();
         return portolan_agent::run_shim(&arguments);
     }

@@ -1,21 +1,22 @@
 //! What a run sees of this node: its machine, its journal, and what the server says about the others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use portolan_digest::Hasher;
 use portolan_fleet::{
     Barrier, Barriers, Book, Fleet, FleetQueryError, JournalEntry, NodeHost, NodeRequest,
-    NodeState, NodeStop, ResultError, SideOutcome, Step, StepJournal, StepKey, StepReport, Work,
-    gather_facts,
+    NodeState, NodeStop, ResultError, SideOutcome, Step, StepJournal, StepKey, StepReport,
+    StepState, Work, gather_facts,
 };
-use portolan_modules::{BookFiles, Change, Host, ShareError};
+use portolan_modules::{BookFiles, BootMode, Change, Host, MachineRestart, ShareError};
 use portolan_object::Selector;
 use serde_json::{Map, Value};
 
 use super::NodeEvent;
-use super::control::{Given, RunControl};
+use super::control::{Given, RunControl, StopReason};
 use super::order::{OrderValues, mode_of};
 use super::worker::Worker;
 use crate::failpoint::failpoint;
@@ -62,6 +63,9 @@ impl<'a> AgentNode<'a> {
             run: worker.order.run.clone(),
         });
         host.stop = worker.control.kill.clone();
+        if worker.settings.fakes_boot.load(Ordering::Relaxed) {
+            host.boot = BootMode::Fake;
+        }
         Self {
             host,
             barriers: Barriers::of(book),
@@ -288,6 +292,13 @@ impl NodeHost for AgentNode<'_> {
             journal.append(entry)?;
         }
         failpoint(after);
+        if self.host.boot == BootMode::Fake && restarts(entry) {
+            // As with a machine, the run goes on when the agent is back.
+            let settings = &self.worker.settings;
+            settings.has_rebooted.store(true, Ordering::Relaxed);
+            self.worker.control.stop(StopReason::Suspended, false);
+            return Err(NodeStop::AgentEnds);
+        }
         Ok(())
     }
 
@@ -320,6 +331,15 @@ impl NodeHost for AgentNode<'_> {
     }
 }
 
+/// Whether an entry is the end of a step that restarted the machine.
+fn restarts(entry: &JournalEntry) -> bool {
+    let JournalEntry::Finished { state, result, .. } = entry else {
+        return false;
+    };
+    let result = result.as_object();
+    *state == StepState::Changed && result.and_then(MachineRestart::of_result).is_some()
+}
+
 /// An answer of a server that this agent does not understand.
 fn unreadable(step: &Step) -> StepReport {
     let hint = "update the older one of agent and server";
@@ -331,7 +351,7 @@ fn unknown(step: &Step, why: &str, hint: Option<&str>) -> StepReport {
     StepReport {
         name: step.id.clone(),
         item: None,
-        state: portolan_fleet::StepState::Unknown,
+        state: StepState::Unknown,
         diff: None,
         error: Some(portolan_fleet::StepError {
             message: why.to_owned(),

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::control::RunControl;
 use super::node::AgentNode;
 use super::order::{OrderValues, mode_of};
-use super::worker::Worker;
+use super::worker::{Worker, cannot_open};
 use super::{NodeEvent, RunSettings, SharedLease};
 use crate::wire::{SideOrder, SideReport};
 
@@ -188,7 +188,10 @@ impl SideWorker {
                 return Ok(None);
             };
             let path = self.worker.journal_path(&book, "side.journal");
-            let (journal, past) = self.worker.open_journal_at(&path, &book)?;
+            let (journal, past) = self
+                .worker
+                .open_journal_at(&path, &book)
+                .map_err(|error| cannot_open(&error))?;
             let at_work = self.worker.settings.activity.begin(&order.run);
             (Some((lock, at_work)), Some(journal), past)
         };

@@ -8,8 +8,8 @@ use std::thread;
 use camino::Utf8PathBuf;
 use portolan_digest::Hasher;
 use portolan_fleet::{
-    Book, BookSource, JournalEntry, JournalState, NodeOutcome, NodeRun, NodeState, RunMode,
-    StepJournal, StepReport, compile, plan_differences, plan_refusal,
+    Book, BookSource, JournalEntry, JournalError, JournalState, NodeOutcome, NodeRun, NodeState,
+    RunMode, StepJournal, StepReport, compile, plan_differences, plan_refusal,
 };
 use portolan_modules::BookFiles;
 use portolan_secret::KnownSecrets;
@@ -92,7 +92,18 @@ impl Worker {
         };
         self.control.begin();
         let _at_work = self.settings.activity.begin(&self.order.run);
-        let (mut journal, past) = self.open_journal(&book)?;
+        let (mut journal, past) = match self.open_journal(&book) {
+            Ok(opened) => opened,
+            // Nobody knows what was begun, so nothing more is begun until somebody has looked.
+            Err(error @ JournalError::Damaged { .. }) => {
+                return Ok(Some(RunEnded {
+                    state: NodeState::Unknown.word().to_owned(),
+                    owed: Vec::new(),
+                    stopped: cannot_open(&error),
+                }));
+            }
+            Err(error) => return Err(cannot_open(&error)),
+        };
         if let Some(state) = past.ended {
             // It ended before the server was told.
             for report in &past.reports {
@@ -178,7 +189,7 @@ impl Worker {
     }
 
     /// The journal of the book. That of another run is replaced; its owed handlers are kept.
-    fn open_journal(&self, book: &Book) -> Result<(StepJournal, JournalState), String> {
+    fn open_journal(&self, book: &Book) -> Result<(StepJournal, JournalState), JournalError> {
         let path = self.journal.clone();
         let path = path.unwrap_or_else(|| self.journal_path(book, "journal"));
         self.open_journal_at(&path, book)
@@ -189,8 +200,8 @@ impl Worker {
         &self,
         path: &Utf8PathBuf,
         book: &Book,
-    ) -> Result<(StepJournal, JournalState), String> {
-        let (mut journal, past) = StepJournal::open(path).map_err(|error| error.to_string())?;
+    ) -> Result<(StepJournal, JournalState), JournalError> {
+        let (mut journal, past) = StepJournal::open(path)?;
         if past.run.as_deref() == Some(self.order.run.as_str()) {
             return Ok((journal, past));
         }
@@ -201,7 +212,7 @@ impl Worker {
             owed: past.owed,
         };
         failpoint("agent-run-received");
-        let begun = journal.begin(entry).map_err(|error| error.to_string())?;
+        let begun = journal.begin(entry)?;
         failpoint("agent-run-begun");
         Ok((journal, begun))
     }
@@ -282,6 +293,16 @@ pub(crate) fn compile_order(
         );
     }
     Ok(book)
+}
+
+/// Why a journal cannot be used, and what to do.
+pub(super) fn cannot_open(error: &JournalError) -> String {
+    match error {
+        JournalError::Damaged { .. } => format!(
+            "{error}; look at the node, then run `portolan agent --data DIRECTORY --acknowledge-damage` on it"
+        ),
+        JournalError::Io { source, .. } => format!("{error}: {source}"),
+    }
 }
 
 fn ended(outcome: &NodeOutcome) -> RunEnded {

@@ -184,3 +184,67 @@ fn an_inventory_is_bounded() {
     );
     assert!(AnsibleInventory::read("hosts", "h[1:5001]\n").is_err());
 }
+
+/// Files beside an inventory stand above it, as for Ansible; what is encrypted or for nobody is named.
+#[test]
+fn files_of_variables_beside_an_inventory_are_taken() {
+    let mut inventory = read(INVENTORY);
+    for (path, text) in [
+        ("group_vars/all.yml", "dns: 10.0.0.54\n"),
+        (
+            "group_vars/prod/ports.yaml",
+            "http_port: 9090\nlimits: {files: 10}\n",
+        ),
+        (
+            "group_vars/prod/vault.yml",
+            "$ANSIBLE_VAULT;1.1;AES256\n6162\n",
+        ),
+        (
+            "group_vars/web.yml",
+            "key: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  6162\n",
+        ),
+        ("group_vars/gone.yml", "x: 1\n"),
+        ("group_vars/db_servers", "- no\n- map\n"),
+        ("host_vars/web01.lan", "http_port: 81\n"),
+        ("host_vars/web02.lan.yml", "{broken"),
+    ] {
+        let file = VariableFile::of(path).expect("a file of variables");
+        inventory.add_variables(&file, path, text.as_bytes());
+    }
+    let imported = inventory.import("shop").expect("imported");
+    let values = |name: &str| &object(&imported, "Variable", name)["spec"]["values"];
+    assert_eq!(values("inventory-all")["dns"], "10.0.0.54");
+    assert_eq!(
+        values("inventory-group-prod")["limits"],
+        json!({"files": 10})
+    );
+    assert_eq!(values("inventory-node-web01.lan")["http_port"], 81);
+    for remark in [
+        "`group_vars/prod/vault.yml` is not imported: it is encrypted by Ansible Vault; make a Secret of what it has",
+        "`key` of `group_vars/web.yml` is not imported: it is encrypted by Ansible Vault; make a Secret of it",
+        "`group_vars/gone.yml` is not imported: the inventory has no such group",
+        "`group_vars/db_servers` is not imported: it is not a map of variables",
+    ] {
+        assert!(
+            imported.remarks.iter().any(|known| known == remark),
+            "{remark}: {:#?}",
+            imported.remarks
+        );
+    }
+    let broken = "`host_vars/web02.lan.yml` is not imported: ";
+    assert!(
+        imported
+            .remarks
+            .iter()
+            .any(|known| known.starts_with(broken))
+    );
+    assert!(!format!("{imported:?}").contains("6162"));
+    for path in [
+        "group_vars/.hidden.yml",
+        "group_vars/web.txt",
+        "other/web.yml",
+        "group_vars",
+    ] {
+        assert_eq!(VariableFile::of(path), None, "{path}");
+    }
+}

@@ -27,7 +27,7 @@ use super::record::{
 };
 use super::sealed::RunSecrets;
 use super::target::{FleetView, Narrowing};
-use crate::clock::rfc3339;
+use crate::clock::{rfc3339, rfc3339_micros};
 use crate::error::{ApiError, RefusalReason};
 use crate::objects::{Author, key_of, new_uuid};
 use crate::seal::Sealer;
@@ -461,7 +461,8 @@ impl ApiServer {
             ..Author::default()
         };
         let mut run = run;
-        run.status = json!({"phase": "pending", "startedAt": rfc3339(self.objects.time.now())});
+        run.status =
+            json!({"phase": "pending", "startedAt": rfc3339_micros(self.objects.time.now())});
         let (mut transaction, created) = self.objects.prepare_creation(run, &author).await?;
         if let Some(by) = made_by {
             transaction = transaction.and(by.with);

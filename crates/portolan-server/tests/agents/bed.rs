@@ -218,6 +218,7 @@ impl Bed {
             // These tests run no commands, which need the program of an agent.
             program: "/nowhere".into(),
             allows_exec: false,
+            fakes_boot: false,
             ends_when_replaced: false,
             gossip: Some(([127, 0, 0, 1], 0).into()),
             clock: Arc::new(BootClock),

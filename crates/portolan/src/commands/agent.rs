@@ -9,6 +9,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use portolan_agent::{
     Agent, AgentData, AgentEnd, AgentError, AgentNotice, AgentOptions, BootClock, SystemDate,
+    forbid_core_dumps,
 };
 use portolan_identity::EnrolError;
 use tokio::signal::unix::{SignalKind, signal};
@@ -22,7 +23,14 @@ use crate::error::CommandError;
 use crate::exit::ExitStatus;
 
 pub(crate) fn agent(args: &AgentArgs, app: &App) -> CommandResult {
+    forbid_core_dumps();
     let data = AgentData::open(&args.data).map_err(CommandError::user)?;
+    if args.acknowledge_damage {
+        let aside = data.acknowledge_damage().map_err(CommandError::user)?;
+        let lines = aside.iter().map(|path| format!("kept as {path}\n"));
+        app.printer.data(lines.collect::<String>())?;
+        return Ok(ExitStatus::Clean);
+    }
     let (Some(server), Some(name), false) = (&args.server, &args.name, args.show_key) else {
         let fingerprint = data.fingerprint().map_err(CommandError::user)?;
         app.printer.data(format!("{fingerprint}\n"))?;
@@ -45,6 +53,7 @@ pub(crate) fn agent(args: &AgentArgs, app: &App) -> CommandResult {
         root: Arc::new(args.root()?),
         program: program.clone(),
         allows_exec: args.allow_exec,
+        fakes_boot: args.fake_boot,
         ends_when_replaced: true,
         gossip: (!args.no_gossip).then_some(args.gossip_listen),
         clock: Arc::new(BootClock),
@@ -54,8 +63,9 @@ pub(crate) fn agent(args: &AgentArgs, app: &App) -> CommandResult {
     match app.runtime()?.block_on(run(Agent::new(data, options)))? {
         AgentEnd::Stopped => Ok(ExitStatus::Clean),
         AgentEnd::Replaced => {
-            app.printer
-                .say_unless_quiet("the program was replaced; the new one goes on");
+            app.printer.say_unless_quiet(
+                "the program was replaced, or a step restarts the node: the agent starts anew",
+            );
             // Commands go on meanwhile, and the new agent finds them again. This returns only if it cannot be started.
             let error = Command::new(&program)
                 .args(std::env::args_os().skip(1))

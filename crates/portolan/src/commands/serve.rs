@@ -21,6 +21,7 @@ use crate::printer::Printer;
 pub(crate) use args::ServeArgs;
 
 pub(crate) fn serve(args: &ServeArgs, app: &App) -> CommandResult {
+    portolan_agent::forbid_core_dumps();
     app.runtime()?.block_on(run(args, &app.printer))
 }
 

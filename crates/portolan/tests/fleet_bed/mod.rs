@@ -14,7 +14,7 @@ use crate::portolan::{Answer, wait_for, wait_until};
 
 pub(crate) const NODES: [&str; 3] = ["node-1", "node-2", "node-3"];
 
-/// The node that takes single commands.
+/// The node that takes single commands and `reboot` steps.
 pub(crate) const EXEC_NODE: &str = "node-3";
 
 /// All processes, which end with the test.
@@ -101,7 +101,7 @@ spec: {groups: [all], namespaces: [default]}
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         if node == EXEC_NODE {
-            command.arg("--allow-exec");
+            command.args(["--allow-exec", "--fake-boot"]);
         }
         if let Some(crash) = crash {
             command.env("PORTOLAN_CRASH_AT", crash);
@@ -118,6 +118,11 @@ spec: {groups: [all], namespaces: [default]}
             let _ = agent.kill();
             let _ = agent.wait();
         }
+    }
+
+    /// The process of an agent.
+    pub(crate) fn agent_id(&self, node: &str) -> u32 {
+        self.agents.get(node).expect("an agent").id()
     }
 
     /// Sends a signal such as `STOP` to an agent.

@@ -20,13 +20,14 @@ use crate::error::CommandError;
 Examples:
   portolan agent --server https://fleet.example.com:7443 --token-file join.token --ca-pin sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae --name web-1 --data /var/lib/portolan-agent
   portolan agent --server https://fleet.example.com:7443 --name web-1 --data /var/lib/portolan-agent
-  portolan agent --data /var/lib/portolan-agent --show-key")]
+  portolan agent --data /var/lib/portolan-agent --show-key
+  portolan agent --data /var/lib/portolan-agent --acknowledge-damage")]
 pub(crate) struct AgentArgs {
     /// The address of the server
     #[arg(
         long,
         value_name = "URL",
-        required_unless_present = "show_key",
+        required_unless_present_any = ["show_key", "acknowledge_damage"],
         help_heading = "Node"
     )]
     pub(super) server: Option<String>,
@@ -35,7 +36,7 @@ pub(crate) struct AgentArgs {
     #[arg(
         long,
         value_name = "NAME",
-        required_unless_present = "show_key",
+        required_unless_present_any = ["show_key", "acknowledge_damage"],
         help_heading = "Node"
     )]
     pub(super) name: Option<String>,
@@ -48,9 +49,18 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "DIRECTORY", help_heading = "Node")]
     root: Option<Utf8PathBuf>,
 
+    /// Take `reboot` steps below --root: they change the boot id there, and the agent starts anew. Without it, they are refused
+    #[arg(long, requires = "root", help_heading = "Node")]
+    pub(super) fake_boot: bool,
+
     /// Take single commands that users with the right `exec` give; without it, the node takes books alone
     #[arg(long, help_heading = "Node")]
     pub(super) allow_exec: bool,
+
+    /// Put damaged journals aside and end: their books, which the node has refused since, are run again. Look at the node first, because
+    /// nobody knows which of their steps were done
+    #[arg(long, conflicts_with = "show_key", help_heading = "Node")]
+    pub(super) acknowledge_damage: bool,
 
     /// The UDP address for gossip with other agents, which notice sooner than the server that a node is down; others use the
     /// address that the server sees, unless one is given here

@@ -1,7 +1,7 @@
 //! `portolan fleet nodes import`: groups and variables of an inventory of Ansible.
 
-use camino::Utf8PathBuf;
-use portolan_fleet::{AnsibleInventory, ExpectedNode, ImportedInventory};
+use camino::{Utf8Path, Utf8PathBuf};
+use portolan_fleet::{AnsibleInventory, ExpectedNode, ImportedInventory, VariableFile};
 use portolan_object::counted;
 use portolan_server::{FleetClient, FleetMethod, ObjectPath};
 use serde_json::Value;
@@ -18,10 +18,16 @@ use crate::input::Input;
 /// How many machines that are no nodes yet are named.
 const SHOWN: usize = 20;
 
+/// The most files of variables beside an inventory.
+const MAX_FILES: usize = 5_000;
+
+/// How deep directories of `group_vars` and `host_vars` are looked into.
+const MAX_DEPTH: usize = 5;
+
 /// Make groups of nodes and variables of an inventory of Ansible
 ///
 /// Groups become groups of nodes by the names of their hosts, those of their children included; variables become Variables for all nodes, for
-/// groups and for nodes. The objects are printed, or brought to the server with --apply. Hosts are not made nodes: with --apply, those
+/// groups and for nodes; so do YAML files in `group_vars` and `host_vars` beside the inventory. The objects are printed, or brought to the server with --apply. Hosts are not made nodes: with --apply, those
 /// that are none yet are named with the command that makes them nodes. What has no counterpart is named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -122,7 +128,7 @@ impl ImportArgs {
         let text = std::str::from_utf8(&input.bytes);
         let text = text
             .map_err(|_| CommandError::usage(format!("`{}` is not text in UTF-8", input.name)))?;
-        let inventory = AnsibleInventory::read(&input.name, text).map_err(|faults| {
+        let mut inventory = AnsibleInventory::read(&input.name, text).map_err(|faults| {
             let lines: Vec<String> = faults
                 .iter()
                 .map(|fault| {
@@ -132,8 +138,66 @@ impl ImportArgs {
                 .collect();
             CommandError::usage(lines.join("\n"))
         })?;
+        if self.file != "-" {
+            let directory = self.file.parent().unwrap_or(Utf8Path::new(""));
+            add_files_beside(&mut inventory, directory)?;
+        }
         inventory
             .import(&self.namespace.namespace)
             .map_err(CommandError::user)
     }
+}
+
+/// Adds the variables of the files in `group_vars` and `host_vars`, in the order of their names.
+fn add_files_beside(
+    inventory: &mut AnsibleInventory,
+    directory: &Utf8Path,
+) -> Result<(), CommandError> {
+    let mut paths = Vec::new();
+    for name in ["group_vars", "host_vars"] {
+        collect(directory, Utf8Path::new(name), &mut paths)?;
+    }
+    paths.sort();
+    for path in &paths {
+        if let Some(file) = VariableFile::of(path.as_str()) {
+            let input = Input::read(&directory.join(path))?;
+            inventory.add_variables(&file, path.as_str(), &input.bytes);
+        }
+    }
+    Ok(())
+}
+
+/// The files below a directory and the directories in it, as paths from the inventory's. Links lead nowhere.
+fn collect(
+    top: &Utf8Path,
+    below: &Utf8Path,
+    paths: &mut Vec<Utf8PathBuf>,
+) -> Result<(), CommandError> {
+    let directory = top.join(below);
+    let entries = match directory.read_dir_utf8() {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(cannot_read(&directory, error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| cannot_read(&directory, error))?;
+        let kind = entry
+            .file_type()
+            .map_err(|error| cannot_read(entry.path(), error))?;
+        let path = below.join(entry.file_name());
+        if kind.is_file() {
+            paths.push(path);
+        } else if kind.is_dir() && path.components().count() < MAX_DEPTH {
+            collect(top, &path, paths)?;
+        }
+        if paths.len() > MAX_FILES {
+            let message = format!("`{directory}`: more than {MAX_FILES} files of variables");
+            return Err(CommandError::usage(message));
+        }
+    }
+    Ok(())
+}
+
+fn cannot_read(path: &Utf8Path, error: std::io::Error) -> CommandError {
+    CommandError::user(anyhow::Error::new(error).context(format!("cannot read `{path}`")))
 }

@@ -11,6 +11,8 @@ use crate::commands::fleet::shown;
 use crate::error::CommandError;
 use crate::table::{Cell, Table};
 
+use super::order_in_time;
+
 /// List runs, the newest first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -63,7 +65,7 @@ pub(super) fn list(args: &ListArgs, app: &App) -> Result<(), CommandError> {
         .map(|text| ("fieldSelector", text.as_str()))
         .collect();
     let (mut items, _) = app.wait(client.list(&path, &query))?.map_err(told)?;
-    items.sort_by_key(|run| std::cmp::Reverse(shown::text(run, "metadata.creationTimestamp")));
+    items.sort_by_key(|run| std::cmp::Reverse(order_in_time(run)));
     if args.output == ListFormat::Json {
         let list =
             json!({"apiVersion": portolan_kinds::VERSION, "kind": "RunList", "items": items});
