@@ -12,7 +12,6 @@ use super::keys;
 use super::record::{RunRecords, StoredState};
 use super::target::{FleetView, Narrowing};
 use super::variables::Variables;
-use crate::cache::Cache;
 use crate::error::ApiError;
 use crate::keys::ObjectKey;
 use crate::server::ApiServer;
