@@ -222,7 +222,11 @@ mod tests {
 
         drop(at_work);
         assert_eq!(activity.at_work(), None);
-        assert!(activity.mark(&path("/etc/web.conf"), now).is_held);
+        assert!(
+            activity
+                .mark(&path("/etc/web.conf"), Timestamp::now())
+                .is_held
+        );
         assert!(!activity.mark(&path("/etc/web.conf"), later).is_held);
     }
 }

@@ -245,7 +245,9 @@ async fn a_node_keeps_a_schedule_without_a_server_and_reports_later() {
     assert!(offline.exists());
     // Killed when the slot is on the disk and its run has not begun, because another run has the node.
     let root = Root::other(&bed.root(NODE)).expect("a root");
-    let lock = NodeLock::take(&root).expect("a lock").expect("it is free");
+    let take = || NodeLock::take(&root).expect("a lock");
+    wait_until("the end of the last run", async || take().is_some()).await;
+    let lock = take().expect("it is free");
     date.advance(Duration::from_mins(1));
     let memory = bed.path(NODE).join("cron/memory.json");
     wait_until("fired", async || {

@@ -281,8 +281,10 @@ impl Turn<'_> {
             .copied()
             .filter(|slot| self.state.range_of(*slot).is_none())
             .collect();
+        // Before something starts that covers it, so that it is told.
+        let candidate = missed.filter(|slot| !self.state.is_covered(*slot, self.now));
         self.start_due(&open);
-        self.make_up(missed, considered, before);
+        self.make_up((missed, candidate), considered, before);
         if let Some(newest) = due.last().copied().or(missed) {
             self.state.considered = newest;
         }
@@ -312,9 +314,13 @@ impl Turn<'_> {
     }
 
     /// Makes up for slots that were not started in time, or says that they are skipped.
-    fn make_up(&mut self, missed: Option<Timestamp>, considered: Timestamp, before: Timestamp) {
+    fn make_up(
+        &mut self,
+        (missed, candidate): (Option<Timestamp>, Option<Timestamp>),
+        considered: Timestamp,
+        before: Timestamp,
+    ) {
         let fired = self.firings.last().map(|firing| firing.slot);
-        let candidate = missed.filter(|slot| !self.state.is_covered(*slot, self.now));
         let makes_up = self.job.missed == MissedPolicy::Once;
         let reason = match (candidate, fired) {
             _ if !makes_up => Some(SkipReason::Missed),
