@@ -202,7 +202,7 @@ async fn a_step_waits_until_all_nodes_have_a_share() {
         for (key, value) in more.as_object().into_iter().flatten() {
             wait[key] = value.clone();
         }
-        json!({"name": "all", "runOn": "first", "barrier": "run", "wait": wait})
+        json!({"name": "all", "barrier": "run", "wait": wait})
     };
     let version = json!({"version": "{{ steps['give'].version }}"});
     let steps = json!([give, take, all("5m", version)]);
