@@ -94,7 +94,7 @@ fn a_run_that_changes_nothing_costs_at_most_one_sync_on_a_node() {
 /// A journal with a damaged record in the middle: nobody knows what was begun, so nothing is run until somebody has looked.
 #[test]
 fn a_damaged_journal_stops_runs_of_its_book_until_it_is_acknowledged() {
-    let fleet = Fleet::start();
+    let mut fleet = Fleet::start();
     let text = format!(
         "{HEAD}  - {{name: a, line: {{path: /srv/a, line: a, create: true}}}}\n  - {{name: b, line: {{path: /srv/b, line: b, create: true}}}}\n"
     );
@@ -129,6 +129,8 @@ fn a_damaged_journal_stops_runs_of_its_book_until_it_is_acknowledged() {
         report(&fleet, &["run", "-f", &book, "--check"])["state"],
         "changed"
     );
+    // Its directory belongs to the agent while that runs.
+    fleet.kill_agent("node-1");
     let acknowledged = Command::new(env!("CARGO_BIN_EXE_portolan"))
         .args(["agent", "--acknowledge-damage", "--data"])
         .arg(fleet.path("node-1-data"))
@@ -137,8 +139,9 @@ fn a_damaged_journal_stops_runs_of_its_book_until_it_is_acknowledged() {
     let said = String::from_utf8_lossy(&acknowledged.stdout).into_owned();
     assert!(
         acknowledged.status.success() && said.ends_with(".journal.damaged-1\n"),
-        "{said}"
+        "{acknowledged:?}"
     );
+    fleet.start_agent("node-1", None);
     assert_eq!(report(&fleet, &["run", "-f", &book])["state"], "changed");
     assert!(fleet.root("node-1").join("srv/a").exists());
 }

@@ -299,7 +299,7 @@ pub(crate) fn compile_order(
 pub(super) fn cannot_open(error: &JournalError) -> String {
     match error {
         JournalError::Damaged { .. } => format!(
-            "{error}; look at the node, then run `portolan agent --data DIRECTORY --acknowledge-damage` on it"
+            "{error}; look at the node, stop its agent, and run `portolan agent --data DIRECTORY --acknowledge-damage` there"
         ),
         JournalError::Io { source, .. } => format!("{error}: {source}"),
     }

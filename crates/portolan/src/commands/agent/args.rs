@@ -58,7 +58,7 @@ pub(crate) struct AgentArgs {
     pub(super) allow_exec: bool,
 
     /// Put damaged journals aside and end: their books, which the node has refused since, are run again. Look at the node first, because
-    /// nobody knows which of their steps were done
+    /// nobody knows which of their steps were done, and stop its agent
     #[arg(long, conflicts_with = "show_key", help_heading = "Node")]
     pub(super) acknowledge_damage: bool,
 
