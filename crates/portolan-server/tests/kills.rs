@@ -29,7 +29,7 @@ const OBJECTS: usize = 10_000;
 const FILLERS: usize = 64;
 /// What these may take beside what an empty server does: their bytes, the pages of the store that are kept in memory, and
 /// the history that watches resume in.
-const MOST_BYTES_OF_MANY: usize = 80 << 20;
+const MOST_BYTES_OF_MANY: usize = 60 << 20;
 /// For a state to come on a machine that is busy with other things.
 const SOON: Duration = Duration::from_mins(2);
 

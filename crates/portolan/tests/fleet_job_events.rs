@@ -25,7 +25,10 @@ use crate::rollout_bed::{Bed, Traffic};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Who may send events, the book, and a trigger for each sort of event.
-const EXAMPLE: &str = include_str!("../../../examples/fleet/incident.yaml");
+const EXAMPLE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../examples/fleet/incident.yaml"
+);
 
 /// The options of every job.
 fn options(fleet: &Fleet, namespace: &str) -> Vec<String> {
@@ -45,7 +48,8 @@ fn texts(options: &[String]) -> Vec<&str> {
 
 /// Rights, book and triggers on the server, a token for the jobs, and the way to the cluster on the node.
 fn prepare(fleet: &Fleet, bed: &Bed) {
-    let example = EXAMPLE.replace(", namespace: shop}", ", namespace: default}");
+    let example = std::fs::read_to_string(EXAMPLE).expect("the example");
+    let example = example.replace(", namespace: shop}", ", namespace: default}");
     let file = fleet.write("incident.yaml", &example);
     let applied = fleet.fleet(&["apply", "-f", &file]);
     assert_eq!(applied.code, 0, "{applied}");

@@ -29,7 +29,7 @@ use super::sealed::RunSecrets;
 use super::target::{FleetView, Narrowing};
 use crate::clock::{rfc3339, rfc3339_micros};
 use crate::error::{ApiError, RefusalReason};
-use crate::objects::{Author, key_of, new_uuid};
+use crate::objects::{Author, new_uuid};
 use crate::seal::Sealer;
 use crate::server::{ApiServer, Caller, Target};
 

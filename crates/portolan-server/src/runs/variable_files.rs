@@ -10,7 +10,7 @@ use portolan_kinds::KindObject;
 use portolan_kinds::wire::Source;
 use portolan_trigger::{VariablePath, VariableScope, VariableSource};
 use portolan_vfs::{Vfs, VfsError};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::request::about;
 use super::target::FleetView;
