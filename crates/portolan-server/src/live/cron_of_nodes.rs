@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(
             status,
             json!({
-                "observedGeneration": 1, "nodes": 2, "active": 1, "lastSlot": "2026-11-18T02:00:00Z",
+                "observedGeneration": 0, "nodes": 2, "active": 1, "lastSlot": "2026-11-18T02:00:00Z",
                 "nextSlot": "2026-11-18T03:00:00Z", "error": "node b: step `a`: no",
             })
         );
