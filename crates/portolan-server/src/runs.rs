@@ -44,6 +44,6 @@ pub(crate) use exec::ExecRequest;
 pub(crate) use files::FileQuestion;
 pub(crate) use fired::{BookNodes, FiredRun, FiredRunOutcome, MadeBy};
 pub(crate) use request::{Repetition, RunRequest};
-pub(crate) use variable_patterns::VariablePatterns;
 pub(crate) use standing::{BookName, BookUse, KeptFiles, StandingBooks, StandingRound, Unready};
+pub(crate) use variable_patterns::VariablePatterns;
 pub(crate) use wish::RunWish;

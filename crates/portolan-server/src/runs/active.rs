@@ -12,10 +12,9 @@ use portolan_fleet::{
     RunEffect, RunState, Stage, StepReport, advance,
 };
 use portolan_kinds::KindObject;
-use portolan_kinds::wire::SealedValues;
 use portolan_store::blob::BlobName;
 use portolan_store::{Epoch, Ownership, StoreError};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::answer::reason;

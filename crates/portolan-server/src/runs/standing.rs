@@ -296,7 +296,7 @@ impl ApiServer {
             }
         };
         shelf.touch(&stored.files).await?;
-        let compiled = compile_book(&stored, &selection, &shelf).await?;
+        let compiled = compile_book(&stored, &selection, &BTreeSet::new(), &shelf).await?;
         Ok(StandingBook { stored, compiled })
     }
 }
@@ -375,6 +375,19 @@ impl StandingRound<'_> {
             .or_insert_with(|| Variables::new(&server.cache, namespace, now));
         let seen = variables.of(&self.view, node, &compiled.vars);
         let seen = seen.map_err(|error| error.message)?;
+        if let Some(name) = seen.unopened.first() {
+            return Err(format!(
+                "nodes cannot keep TaskBook {}: the variable `{name}` is secret",
+                wanted.name.book
+            ));
+        }
+        let unread = variables.unread_for(&self.view, node);
+        if let Some(variable) = unread.filter(|_| !compiled.vars.is_empty()) {
+            return Err(format!(
+                "nodes cannot keep TaskBook {}: it uses variables, and {variable} has values in files",
+                wanted.name.book
+            ));
+        }
         let values = json!({
             "inputs": inputs, "variables": seen.values, "node": about(node), "isFirst": true,
         });

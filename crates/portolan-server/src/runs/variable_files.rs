@@ -165,6 +165,17 @@ impl Variables {
     }
 
     /// Whether nobody asks for a variable that could be in a file.
+    /// A Variable whose files concern a node and were not read, for a book that uses variables.
+    pub(super) fn unread_for(&self, view: &FleetView, node: &KindObject) -> Option<String> {
+        if !self.read.0.is_empty() || self.needs_no_files() {
+            return None;
+        }
+        let groups = view.groups_of(node);
+        let mut files = self.files.iter();
+        let found = files.find(|of| of.nodes.has(node.name(), &groups));
+        found.map(FileSource::shown)
+    }
+
     fn needs_no_files(&self) -> bool {
         self.wanted.as_ref().is_some_and(BTreeSet::is_empty)
     }

@@ -46,6 +46,8 @@ pub(super) struct FrozenVariables {
     pub(super) values: Map<String, Value>,
     /// Secret values that the book uses; none unless Secrets were opened.
     pub(super) secret: Map<String, Value>,
+    /// Names of secret values that the book uses and that nobody has opened.
+    pub(super) unopened: BTreeSet<String>,
     /// The versions of values that steps made, by the names of their Variables.
     pub(super) versions: BTreeMap<String, u32>,
     /// The version of everything that the values that the book uses are made from, by its name.
@@ -176,6 +178,10 @@ impl Variables {
     ) -> Result<FrozenVariables, ApiError> {
         let found = self.resolved(view, node, Some(used))?;
         let is_secret = |name: &String| found.sensitive.contains(name);
+        let unopened = used
+            .keys()
+            .filter(|name| !self.is_opened && is_secret(name));
+        let unopened = unopened.cloned().collect();
         let (mut secret, values): (Map<_, _>, Map<_, _>) = found
             .values
             .into_iter()
@@ -184,6 +190,7 @@ impl Variables {
         Ok(FrozenVariables {
             values,
             secret,
+            unopened,
             versions: found.versions,
             pins: found.pins,
         })
