@@ -60,7 +60,9 @@ impl NodeActivity {
             serde_json::from_slice(&text).unwrap_or_default();
         // A run that goes on changes something again; one that does not must not hold beacons for ever.
         let now = Timestamp::now();
-        runs.values_mut().for_each(|run| run.end(now));
+        for run in runs.values_mut() {
+            run.end(now);
+        }
         let inner = Inner {
             is_kept: !runs.is_empty(),
             runs,

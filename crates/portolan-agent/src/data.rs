@@ -207,7 +207,7 @@ impl AgentData {
             if portolan_fleet::read_journal(&bytes).is_ok() {
                 continue;
             }
-            let free = (1_u32..)
+            let free = (1..=u32::MAX)
                 .map(|number| Utf8PathBuf::from(format!("{path}.damaged-{number}")))
                 .find(|name| !name.exists());
             if let Some(name) = free {

@@ -334,14 +334,10 @@ impl RunShares {
 
 /// What tells publications of one content apart that differ in whom they are for or how long they stay.
 fn publication_key(uuid: &str, publication: &Publication<'_>) -> String {
-    let mut key = format!("{uuid} {}", publication.to);
-    if let Some(ttl) = publication.ttl {
-        key.push_str(&format!(" ttl={}", ttl.as_secs()));
-    }
-    if publication.is_one_shot {
-        key.push_str(" once");
-    }
-    key
+    let ttl = publication.ttl;
+    let ttl = ttl.map_or_else(String::new, |ttl| format!(" ttl={}", ttl.as_secs()));
+    let once = if publication.is_one_shot { " once" } else { "" };
+    format!("{uuid} {}{ttl}{once}", publication.to)
 }
 
 impl Shares for RunShares {

@@ -343,9 +343,8 @@ impl EventDelivery {
 
 /// What an answer means for the event. An event that is there already was sent before.
 fn judge(answer: Result<Value, FleetError>) -> Attempt {
-    let error = match answer {
-        Ok(_) => return Attempt::Sent,
-        Err(error) => error,
+    let Err(error) = answer else {
+        return Attempt::Sent;
     };
     let message = with_causes(&error);
     match &error {

@@ -158,7 +158,7 @@ mod tests {
         JobEvent::new("ship.failed", id, Timestamp::UNIX_EPOCH, "it failed")
     }
 
-    fn data(value: Value) -> Map<String, Value> {
+    fn data(value: &Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap_or_default()
     }
 
@@ -182,7 +182,7 @@ mod tests {
             Timestamp::UNIX_EPOCH,
             "login correct-horse-battery refused",
         )
-        .data(data(json!({"failed": [{"why": "correct-horse-battery"}]})));
+        .data(data(&json!({"failed": [{"why": "correct-horse-battery"}]})));
         let object = told.object("shop", &labels("x"), &mask);
         assert!(
             !object.to_string().contains("correct-horse-battery"),
@@ -192,7 +192,7 @@ mod tests {
         let items: Vec<Value> = (0..1_000)
             .map(|number| json!(format!("{number:09}")))
             .collect();
-        let large = event("a").data(data(json!({ "items": items })));
+        let large = event("a").data(data(&json!({ "items": items })));
         let object = large.object("shop", &labels("x"), &mask);
         assert_eq!(object["spec"]["data"], json!({"leftOutBytes": 12_011}));
     }

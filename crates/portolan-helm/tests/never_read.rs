@@ -217,9 +217,9 @@ fn without(tree: &Tree, path: &[&str]) -> Tree {
     let mut table = table.as_ref().clone();
     match path {
         [] => {}
-        [last] => drop(table.remove(*last)),
+        [last] => drop(table.remove(last)),
         [first, rest @ ..] => {
-            if let Some(below) = table.get_mut(*first) {
+            if let Some(below) = table.get_mut(first) {
                 *below = without(below, rest);
             }
         }

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::{Authority, CertificateSubject, RequestedKey};
 
-    const NOW: Duration = Duration::from_secs(1_800_000_000);
+    const NOW: Duration = Duration::from_hours(500_000);
     const LIFE: Duration = Duration::from_hours(24);
 
     /// A node with its key and certificate.

@@ -101,6 +101,7 @@ impl BlockIndex {
     }
 
     /// Returns the blocks of these layers alone; layers that are not known are left out.
+    #[must_use]
     pub fn of_layers<'a>(&self, layers: impl IntoIterator<Item = &'a Digest>) -> Self {
         let mut chosen = Self::default();
         for layer in layers {

@@ -146,9 +146,9 @@ struct MemoryBlocks {
 
 impl BlockCache for MemoryBlocks {
     fn get(&self, key: &[u8; 32], output: &mut Vec<u8>) -> Option<u32> {
-        let place = *self.index.lock().unwrap().get(key)?;
-        let start = usize::try_from(place.offset).unwrap();
-        let blob = self.blobs.get(&place.blob).unwrap();
+        let place = *self.index.lock().expect("a lock").get(key)?;
+        let start = usize::try_from(place.offset).expect("in memory");
+        let blob = self.blobs.get(&place.blob).expect("a known blob");
         output.clear();
         output.extend_from_slice(&blob[start..start + place.block.length as usize]);
         assert!(place.block.is(output));
@@ -157,7 +157,10 @@ impl BlockCache for MemoryBlocks {
     }
 
     fn put(&self, blob: &Digest, start: u64, blocks: Vec<PackedBlock>) {
-        self.index.lock().unwrap().insert(*blob, start, blocks);
+        self.index
+            .lock()
+            .expect("a lock")
+            .insert(*blob, start, blocks);
     }
 }
 

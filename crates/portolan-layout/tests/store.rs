@@ -470,7 +470,7 @@ fn blocks_of_the_last_layer_are_used_again_and_damaged_ones_are_not() {
         built_with(&run, &place.context(), &found, name).unwrap()
     };
     let first = build("web");
-    place.write("f25", &[1; 100_000]);
+    place.write("f25", &vec![1; 100_000]);
     let alone = build("another name, whose blocks are not known");
     let list = place
         .root

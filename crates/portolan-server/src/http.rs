@@ -98,7 +98,7 @@ impl Claim {
 }
 
 async fn answer(State(http): State<Arc<Http>>, request: Request) -> Response {
-    match http.handle(request).await {
+    match Box::pin(http.handle(request)).await {
         Ok(response) => response,
         Err(error) => refusal(&error),
     }

@@ -55,7 +55,10 @@ fn histories_are_linearizable_and_nothing_acknowledged_is_lost() {
             let told = clients.acknowledged() - before;
             eprintln!("  {fault:?}: {told} writes acknowledged");
         }
-        eprintln!("  {}", clients.stop().check().unwrap());
+        eprintln!(
+            "  {}",
+            clients.stop().check().expect("a history that can be")
+        );
     }
 }
 

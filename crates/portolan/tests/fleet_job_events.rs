@@ -22,7 +22,7 @@ use crate::portolan::project::Project;
 use crate::rollout_bed::{Bed, Traffic};
 
 /// How long something may take to come through jobs, server, trigger, run and cluster.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Who may send events, the book, and a trigger for each sort of event.
 const EXAMPLE: &str = concat!(

@@ -23,7 +23,9 @@ spec:
 
 fn report(fleet: &Fleet, args: &[&str]) -> Value {
     let answer = fleet.fleet(&[args, &["-o", "json"]].concat());
-    serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    let report = serde_json::from_str(&answer.stdout);
+    assert!(report.is_ok(), "{answer}");
+    report.unwrap_or_default()
 }
 
 /// Counts the syncs of an agent from now on.

@@ -228,6 +228,13 @@ fn a_fleet_that_acts_by_itself_goes_as_the_page_says() {
         text.contains("this machine is looked after\n")
     };
     wait_until(is_restored);
+    // A beacon waits while a run changes what it watches: what is changed meanwhile is not told apart from the run.
+    let sees_good = |beacon: &str| {
+        let seen = reader.shell("portolan fleet beacons -n shop").stdout;
+        let mut of_node = seen.lines().filter(|line| line.contains(" node-2 "));
+        of_node.any(|line| line.starts_with(beacon) && line.contains(" yes "))
+    };
+    wait_until(|| sees_good("motd"));
     fs::remove_file(&motd).expect("removed");
     wait_until(is_restored);
     // What was edited by hand is a drift of its book, which is put right.
@@ -235,6 +242,7 @@ fn a_fleet_that_acts_by_itself_goes_as_the_page_says() {
     let is_as_the_book_says =
         || fs::read_to_string(&banner).is_ok_and(|text| text == "only for friends\n");
     wait_until(is_as_the_book_says);
+    wait_until(|| sees_good("banner"));
     fs::write(&banner, "for everybody\n").expect("written");
     wait_until(is_as_the_book_says);
     let token = fs::read_to_string(file("node-1", "etc/web-token")).expect("a token");

@@ -177,7 +177,7 @@ impl CronMemory {
             if let Some(memory) = memory {
                 let last = memory.last.map(|last| last.to_string());
                 sight.last_slot = last.unwrap_or_default();
-                sight.state = memory.state_word().to_owned();
+                memory.state_word().clone_into(&mut sight.state);
                 if sight.error.is_empty() {
                     sight.error.clone_from(&memory.error);
                 }

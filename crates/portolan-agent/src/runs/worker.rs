@@ -277,7 +277,7 @@ pub(crate) fn compile_order(
     let text = std::str::from_utf8(&order.book).map_err(|_| "the book is not UTF-8")?;
     let mut source = BookSource::new(&order.file, text, Arc::clone(files));
     source.selection = values.selection.clone();
-    source.secret_vars = values.secret_variables.clone();
+    source.secret_vars.clone_from(&values.secret_variables);
     let book = compile(&source).map_err(|faults| {
         let first = faults
             .first()

@@ -70,19 +70,22 @@ impl AgentJobs {
             if orders.jobs.len() == MAX_JOBS {
                 break;
             }
-            orders.jobs.extend(order(job, books, node, round)?);
+            orders.jobs.extend(order(job, books, node, round).ok()?);
         }
         Some(orders)
     }
 }
 
-/// A schedule as a node keeps it: nothing if no book of it is for the node. `None` while a book is being read.
+/// A book is not read yet.
+struct StillReading;
+
+/// A schedule as a node keeps it; `None` if no book of it is for the node.
 fn order(
     job: &KindObject,
     books: &[BookUse],
     node: &KindObject,
     round: &mut StandingRound<'_>,
-) -> Option<Option<CronOrder>> {
+) -> Result<Option<CronOrder>, StillReading> {
     let mut order = CronOrder {
         id: job.metadata.uuid().to_owned(),
         namespace: job.namespace().unwrap_or_default().to_owned(),
@@ -93,7 +96,7 @@ fn order(
     for wanted in books {
         match round.order(wanted, node) {
             Ok(book) => order.books.push(book),
-            Err(Unready::Reading) => return None,
+            Err(Unready::Reading) => return Err(StillReading),
             Err(Unready::Elsewhere(_)) => {}
             Err(Unready::NotNow(why)) => {
                 order.keeps_books = true;
@@ -111,7 +114,7 @@ fn order(
         order.books.clear();
     }
     let is_for_node = !order.books.is_empty() || !order.unusable.is_empty();
-    Some(is_for_node.then_some(order))
+    Ok(is_for_node.then_some(order))
 }
 
 fn spec_of(job: &KindObject) -> Value {

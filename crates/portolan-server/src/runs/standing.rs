@@ -13,6 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use portolan_agent::wire::RunOrder;
 use portolan_fleet::{Book, TagSelection, bind_inputs, needs_others};
+use portolan_kinds::wire::Source;
 use portolan_kinds::{KindObject, find_kind};
 use portolan_object::Selector;
 use prost::Message as _;
@@ -233,7 +234,7 @@ impl StandingBooks {
         let key = ObjectKey::new(kind, Some(&name.namespace), &name.book);
         let book = self.server.cache.object(&key).ok_or_else(missing)?;
         let metadata = &book.metadata;
-        let commit = metadata.source.as_ref().map(|source| source.commit());
+        let commit = metadata.source.as_ref().map(Source::commit);
         let commit = commit.unwrap_or_default();
         Ok(format!(
             "{} {} {commit}",

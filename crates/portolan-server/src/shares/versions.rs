@@ -179,7 +179,7 @@ impl ShareKeeper {
         let shares =
             find_kind("Share").map_or_else(Vec::new, |kind| self.cache.objects(kind, None));
         let now = self.objects.time.now();
-        for share in shares.iter() {
+        for share in &shares {
             if share.status["gone"].is_null() && is_too_old(share, now) {
                 self.end_version(&author, share, Gone::Expired).await?;
             }

@@ -59,11 +59,9 @@ impl Bed {
     async fn explained(&self, node: &str, key: &str) -> Value {
         let (status, list) = self.get(&format!("{SPACE}/nodes/{node}/variables")).await;
         assert_eq!(status, 200, "{list:#}");
-        let items = list["items"].as_array().expect("a list").iter();
-        items
-            .cloned()
-            .find(|item| item["key"] == key)
-            .unwrap_or_default()
+        let mut items = list["items"].as_array().expect("a list").iter();
+        let found = items.find(|item| item["key"] == key);
+        found.cloned().unwrap_or_default()
     }
 }
 

@@ -65,7 +65,7 @@ impl EventsArgs {
         let target = EventTarget {
             server,
             namespace: namespace.clone(),
-            labels: BTreeMap::from_iter(self.events_labels.iter().cloned()),
+            labels: self.events_labels.iter().cloned().collect(),
             secrets: printer.secrets(),
         };
         let (publisher, delivery) = EventPublisher::new(target);

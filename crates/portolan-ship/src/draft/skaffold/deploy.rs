@@ -12,7 +12,7 @@ const DEFAULT_MANIFESTS: &str = "k8s/*.yaml";
 #[derive(Default)]
 pub(super) struct Steps {
     /// The name of each, and its own lines.
-    steps: Vec<(String, Vec<String>)>,
+    named: Vec<(String, Vec<String>)>,
     /// Lines of every step.
     common: Vec<String>,
     /// The namespace of steps that say none.
@@ -28,20 +28,20 @@ pub(super) struct Steps {
 impl Steps {
     fn add(&mut self, name: &str, lines: Vec<String>) -> String {
         let name = plain_name(name);
-        let is_taken = |name: &String| self.steps.iter().any(|(taken, _)| taken == name);
+        let is_taken = |name: &String| self.named.iter().any(|(taken, _)| taken == name);
         let mut names = (1_u32..).map(|number| match number {
             1 => name.clone(),
             number => format!("{name}-{number}"),
         });
         let free = names.find(|name| !is_taken(name)).unwrap_or_default();
-        self.steps.push((free.clone(), lines));
+        self.named.push((free.clone(), lines));
         free
     }
 
     /// The lines below `deploy:`.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for (name, own) in &self.steps {
+        for (name, own) in &self.named {
             lines.push(format!("- name: {}", quoted(name)));
             let has_namespace = own.iter().any(|line| line.starts_with("namespace: "));
             let namespace = self.namespace.iter().filter(|_| !has_namespace);
@@ -103,7 +103,7 @@ impl Conversion {
 
     /// What Skaffold does where neither manifests nor releases are named.
     pub(super) fn default_manifests(&mut self) {
-        if self.steps.uses_kubectl && self.steps.steps.is_empty() {
+        if self.steps.uses_kubectl && self.steps.named.is_empty() {
             self.notes.push(format!(
                 "`deploy.kubectl` names no manifests, so `{DEFAULT_MANIFESTS}` is deployed"
             ));
