@@ -1,6 +1,6 @@
 //! Whether a node can take a book without a server: schedules that nodes keep, and beacons that compare a book with them.
 
-use crate::book::{Book, RunOn, Step, Work};
+use crate::book::{Book, ModuleCall, RunOn, Step, Work};
 
 /// Why a node cannot take a book by itself, without a server and other nodes, from what it keeps on its disk; `None` if it
 /// can.
@@ -41,10 +41,16 @@ fn step_needs_others(step: &Step) -> Option<&'static str> {
         return Some("is taken by few nodes at the same time");
     }
     match &step.work {
-        Work::Module(call) if matches!(call.module.name, "publish" | "fetch") => {
-            Some("needs a server, which passes shares on")
-        }
+        Work::Module(call) if uses_share(call) => Some("needs a server, which passes shares on"),
         _ => None,
+    }
+}
+
+fn uses_share(call: &ModuleCall) -> bool {
+    match call.module.name {
+        "publish" | "fetch" => true,
+        "wait" => call.parameters.contains_key("share"),
+        _ => false,
     }
 }
 
@@ -78,7 +84,7 @@ mod tests {
         };
         let steps = "  steps:\n  - {name: a, print: {message: x}}\n";
         check(
-            &format!("  inputs: {{token: {{type: string, secret: true, default: x}}}}\n{steps}"),
+            &format!("  inputs: {{token: {{type: string, secret: true}}}}\n{steps}"),
             "input `token` is secret",
         );
         check(
@@ -91,6 +97,10 @@ mod tests {
         );
         check(
             "  steps:\n  - {name: a, fetch: {share: s, path: /s}}\n",
+            "needs a server",
+        );
+        check(
+            "  steps:\n  - {name: a, wait: {share: s}}\n",
             "needs a server",
         );
         check(

@@ -1,6 +1,5 @@
 //! Which fleet server is told what happens in a job, and as whom.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
