@@ -81,12 +81,12 @@ pub struct DeliveryState {
     /// Events that wait.
     pub waiting: u64,
     /// Why they wait, if the last attempt failed.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<DeliveryTrouble>,
 }
 
 /// Why events are not delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct DeliveryTrouble {
     /// What went wrong, with its causes.
     pub message: String,
     /// Whether it stays so until somebody does something: the token, its rights or the namespace are wrong.
@@ -97,7 +97,7 @@ pub struct Trouble {
 enum Attempt {
     Sent,
     Wrong(String),
-    Later(Trouble),
+    Later(DeliveryTrouble),
 }
 
 // === impl EventPublisher ===
@@ -243,7 +243,7 @@ impl EventDelivery {
     }
 
     /// Sends events at the same time. Returns those that are to be sent again, and why.
-    async fn send(&mut self, batch: Vec<JobEvent>) -> (Vec<JobEvent>, Option<Trouble>) {
+    async fn send(&mut self, batch: Vec<JobEvent>) -> (Vec<JobEvent>, Option<DeliveryTrouble>) {
         let client = match self.client() {
             Ok(client) => client,
             Err(error) => return (batch, Some(trouble_of_files(&error))),
@@ -356,11 +356,11 @@ fn judge(answer: Result<Value, FleetError>) -> Attempt {
         FleetError::Refused {
             status: 401 | 403 | 404,
             ..
-        } => Attempt::Later(Trouble {
+        } => Attempt::Later(DeliveryTrouble {
             message,
             needs_a_person: true,
         }),
-        _ => Attempt::Later(Trouble {
+        _ => Attempt::Later(DeliveryTrouble {
             message,
             needs_a_person: false,
         }),
@@ -368,14 +368,14 @@ fn judge(answer: Result<Value, FleetError>) -> Attempt {
 }
 
 fn too_slow() -> Attempt {
-    Attempt::Later(Trouble {
+    Attempt::Later(DeliveryTrouble {
         message: format!("no answer within {} s", PATIENCE.as_secs()),
         needs_a_person: false,
     })
 }
 
-fn trouble_of_files(error: &ServerFilesError) -> Trouble {
-    Trouble {
+fn trouble_of_files(error: &ServerFilesError) -> DeliveryTrouble {
+    DeliveryTrouble {
         message: with_causes(error),
         needs_a_person: true,
     }

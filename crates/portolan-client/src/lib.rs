@@ -20,7 +20,7 @@ mod node_client;
 mod server_files;
 
 pub use client::{FleetClient, FleetCredential, FleetError, FleetMethod, ObjectPath};
-pub use delivery::{DeliveryState, EventDelivery, EventPublisher, EventTarget, Trouble};
+pub use delivery::{DeliveryState, DeliveryTrouble, EventDelivery, EventPublisher, EventTarget};
 pub use job_event::{JobEvent, MAX_EVENT_AGE};
 pub use node_client::LabelChange;
 pub use server_files::{FleetServerFiles, ServerFilesError};

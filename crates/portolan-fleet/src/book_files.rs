@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_modules::{BookFileError, BookFiles, GitSource};
+use portolan_modules::{BookFileError, BookFiles, BookRepository};
 
 /// The largest file of a book, in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -59,7 +59,7 @@ impl BookFiles for RecordedFiles {
         Ok(listed)
     }
 
-    fn pin(&self, source: &GitSource) -> Result<String, BookFileError> {
+    fn pin(&self, source: &BookRepository) -> Result<String, BookFileError> {
         let commit = self.inner.pin(source)?;
         self.read(&source.commit_file())?;
         Ok(commit)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use portolan_digest::Digest;
 use portolan_git::{CommitId, FetchOptions, GitError, Mirror, Wanted};
-use portolan_modules::{BookFileError, BookFiles, GitSource};
+use portolan_modules::{BookFileError, BookFiles, BookRepository};
 
 use crate::tree_files::TreeFiles;
 
@@ -59,7 +59,7 @@ impl GitIncludes {
         }
     }
 
-    fn fetch(&self, source: &GitSource) -> Result<Pinned, String> {
+    fn fetch(&self, source: &BookRepository) -> Result<Pinned, String> {
         let options = FetchOptions {
             timeout: TIMEOUT,
             max_bytes: MAX_BYTES,
@@ -88,19 +88,19 @@ impl GitIncludes {
 
 impl BookFiles for GitIncludes {
     fn read(&self, path: &Utf8Path) -> Result<Arc<[u8]>, BookFileError> {
-        let Some((directory, inside)) = GitSource::split(path) else {
+        let Some((directory, inside)) = BookRepository::split(path) else {
             return self.inner.read(path);
         };
         let missing = || BookFileError::Missing(path.to_owned());
         let pinned = self.found(&directory).ok_or_else(missing)?;
-        if GitSource::is_commit_file(&inside) {
+        if BookRepository::is_commit_file(&inside) {
             return Ok(pinned.commit.as_bytes().into());
         }
         pinned.files.read(&inside)
     }
 
     fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError> {
-        let Some((repository, inside)) = GitSource::split(directory) else {
+        let Some((repository, inside)) = BookRepository::split(directory) else {
             return self.inner.list(directory);
         };
         let missing = || BookFileError::Missing(directory.to_owned());
@@ -108,7 +108,7 @@ impl BookFiles for GitIncludes {
         pinned.files.list(&inside)
     }
 
-    fn pin(&self, source: &GitSource) -> Result<String, BookFileError> {
+    fn pin(&self, source: &BookRepository) -> Result<String, BookFileError> {
         let directory = source.directory();
         let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = pinned.get(&directory) {

@@ -11,7 +11,7 @@ use camino::Utf8Path;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
-use portolan_modules::{BookFiles, GitSource};
+use portolan_modules::{BookFiles, BookRepository};
 use regex::Regex;
 use serde_json::{Map, Value};
 
@@ -246,7 +246,7 @@ pub(crate) fn templates_in_text(text: &str) -> Vec<String> {
 /// beside the first book. In a repository that a book was included from, it is the nearest one: beside the template that names
 /// it, or in a directory above, up to the root of that repository.
 pub(crate) fn inner_template(files: &dyn BookFiles, name: &str, parent: &str) -> Option<String> {
-    let (repository, inside) = GitSource::split(Utf8Path::new(parent))?;
+    let (repository, inside) = BookRepository::split(Utf8Path::new(parent))?;
     let mut paths = inside.ancestors().skip(1).map(|above| {
         let near = repository.join(above).join("template");
         beside(near.as_str(), name)

@@ -7,8 +7,8 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use tokio_util::sync::CancellationToken;
 
+use crate::book_repository::BookRepository;
 use crate::boot::BootMode;
-use crate::git_source::GitSource;
 use crate::local_processes::LocalProcesses;
 use crate::process::{Command, Processes, Program};
 use crate::root::Root;
@@ -67,12 +67,12 @@ pub trait BookFiles: Send + Sync {
     /// As [`read`](Self::read).
     fn list(&self, directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, BookFileError>;
 
-    /// The commit that a repository is pinned to. Its files can be read below [`GitSource::directory`] then. Files that were
+    /// The commit that a repository is pinned to. Its files can be read below [`BookRepository::directory`] then. Files that were
     /// recorded know the commit of that time; nothing is fetched for them.
     ///
     /// # Errors
     /// When the repository or the ref cannot be had.
-    fn pin(&self, source: &GitSource) -> Result<String, BookFileError> {
+    fn pin(&self, source: &BookRepository) -> Result<String, BookFileError> {
         let Ok(commit) = self.read(&source.commit_file()) else {
             return Err(BookFileError::NotPinned(source.url.clone()));
         };

@@ -27,12 +27,12 @@ mod accounts;
 mod apt_tool;
 mod authorized_keys;
 mod blocking;
+mod book_repository;
 mod boot;
 mod cron_schedule;
 mod dnf_tool;
 mod dpkg_status;
 mod fstab;
-mod git_source;
 mod host;
 mod local_processes;
 mod manifests;
@@ -59,12 +59,12 @@ mod modules;
 pub use accounts::{Accounts, GroupRecord, UserRecord};
 pub use action::{Action, Applied, ModuleError};
 pub use ahead::{Ahead, Attributes, PredictedPackage, PredictedPath, Prediction};
+pub use book_repository::BookRepository;
 pub use boot::{BootMode, MachineRestart, RestartState, boot_id};
 pub use definition::{
     Effect, ModuleDefinition, ParameterDefinition, ParameterType, RootSupport, find_module,
 };
 pub use facts::{FactCache, FactSource};
-pub use git_source::GitSource;
 pub use host::{Account, BookFileError, BookFiles, DEFAULT_TIMEOUT, Host, NoBookFiles};
 pub use local_processes::{KEPT_OUTPUT_BYTES, LocalProcesses};
 pub use modules::{

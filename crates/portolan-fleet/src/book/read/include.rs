@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use portolan_modules::GitSource;
+use portolan_modules::BookRepository;
 use portolan_yaml::{Entry, Node};
 use serde_json::{Map, Value};
 
@@ -123,7 +123,7 @@ impl BookReader<'_> {
     /// The directory of the repository that a book was included from; `None` for books of the first one.
     fn repository_of(&self, file: &Utf8Path) -> Option<Utf8PathBuf> {
         let below = file.strip_prefix(self.book_directory()).ok()?;
-        GitSource::split(below).map(|(directory, _)| directory)
+        BookRepository::split(below).map(|(directory, _)| directory)
     }
 
     /// Reads another book, unless it is being read already.
@@ -205,7 +205,7 @@ impl BookReader<'_> {
                 && crate::compile::is_book_file(path)
             {
                 let moved = beside(below.join("book").as_str(), path);
-                let found = GitSource::split(&moved).map(|(directory, _)| directory);
+                let found = BookRepository::split(&moved).map(|(directory, _)| directory);
                 if found != repository {
                     let message = format!("`{path}` is outside the repository of the book");
                     let place = Place::new(file, portolan_yaml::Position { line: 1, column: 1 });
@@ -229,9 +229,9 @@ impl BookReader<'_> {
 }
 
 /// The repository that an include names; `None` without a ref.
-fn git_source(node: &Node) -> Option<GitSource> {
+fn git_source(node: &Node) -> Option<BookRepository> {
     let text = |key: &str| node.get(key).and_then(Node::as_str).map(str::to_owned);
-    Some(GitSource {
+    Some(BookRepository {
         url: text("git")?,
         reference: text("ref").filter(|reference| !reference.is_empty())?,
     })

@@ -8,7 +8,7 @@ use portolan_fleet::{
     BookFault, BookSource, DirectoryFiles, GitIncludes, IncludePolicy, TagSelection, compile,
 };
 use portolan_git::FetchOptions;
-use portolan_modules::{BookFiles, GitSource, NoBookFiles};
+use portolan_modules::{BookFiles, BookRepository, NoBookFiles};
 use portolan_object::counted;
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ impl BookFile {
     fn text_of(&self, file: &str) -> String {
         let own = Utf8Path::new(&self.name).parent();
         let below = own.and_then(|own| Utf8Path::new(file).strip_prefix(own).ok());
-        let included = below.filter(|below| GitSource::split(below).is_some());
+        let included = below.filter(|below| BookRepository::split(below).is_some());
         let Some(included) = included else {
             return std::fs::read_to_string(file).unwrap_or_default();
         };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use camino::Utf8PathBuf;
 use portolan_fleet::{Book, RecordedFiles, RunReport, compile};
 use portolan_git::{FilesCommit, Repository};
-use portolan_modules::{BookFiles, GitSource};
+use portolan_modules::{BookFiles, BookRepository};
 use portolan_server::{FleetClient, FleetError, FleetMethod, request_key};
 use serde_json::{Value, json};
 
@@ -210,7 +210,7 @@ fn commit_of(
     // What is included from other repositories has its own commit.
     let used: Vec<(Utf8PathBuf, &[u8])> = used
         .iter()
-        .filter(|(name, _)| GitSource::split(name).is_none())
+        .filter(|(name, _)| BookRepository::split(name).is_none())
         .map(|(name, content)| (directory.join(name), content.as_ref()))
         .collect();
     let used = used

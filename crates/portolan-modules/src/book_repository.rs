@@ -22,14 +22,14 @@ const MAX_LETTERS: usize = 40;
 
 /// A Git repository at a ref, as a book names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GitSource {
+pub struct BookRepository {
     /// The address.
     pub url: String,
     /// A tag, a branch, a full name of a ref, or a commit.
     pub reference: String,
 }
 
-impl GitSource {
+impl BookRepository {
     /// The directory of the repository among the files of the book.
     pub fn directory(&self) -> Utf8PathBuf {
         let mut hasher = Hasher::default();
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn directory(url: &str, reference: &str) -> String {
-        let source = GitSource {
+        let source = BookRepository {
             url: url.to_owned(),
             reference: reference.to_owned(),
         };
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_path_is_split_at_its_repository() {
         let split = |path: &str| {
-            let found = GitSource::split(Utf8Path::new(path));
+            let found = BookRepository::split(Utf8Path::new(path));
             found.map(|(directory, path)| (directory.into_string(), path.into_string()))
         };
         assert_eq!(
